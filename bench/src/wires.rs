@@ -203,7 +203,11 @@ fn now() -> u64 {
 /// Sorts the times without the first ones, which were measured with cold caches.
 fn sorted(times: Vec<f64>) -> Result<Vec<f64>> {
     let mut times = times;
-    ensure!(times.len() > WARM, "too few deltas were received: {}", times.len());
+    ensure!(
+        times.len() > WARM,
+        "too few deltas were received: {}",
+        times.len()
+    );
     times.drain(..WARM.min(times.len() / 2));
     times.sort_by(f64::total_cmp);
     Ok(times)

@@ -250,7 +250,10 @@ fn table(rows: &[StepRow], total: Duration) -> String {
             ""
         };
         let took = row.took.as_secs_f64();
-        out.push_str(&format!("{:<11}{took:>8.1}  {outcome}{background_note}\n", row.step));
+        out.push_str(&format!(
+            "{:<11}{took:>8.1}  {outcome}{background_note}\n",
+            row.step
+        ));
     }
     out.push_str(&format!("{:<11}{:>8.1}\n", "whole", total.as_secs_f64()));
     out

@@ -18,6 +18,7 @@ mod ci;
 mod fuzz;
 mod r#gen;
 mod install;
+mod limits;
 mod mirror;
 mod packages;
 mod parts;
@@ -51,10 +52,11 @@ Commands
      --from STEP          run this step, what it needs, and all that follow
      --every-slice        run the slices of every day, not only of today
      --day N              take this day for today, counted from 1970-01-01
-  tidy                    our own checks: layers, files per method, stdout, error pages, bounds,
+  tidy                    our own checks: layers, cycles, files per method, stdout, error pages, limits,
                           links, machine paths, pinned actions, file sizes, changelog
   gen [--check]           write docs/reference from the method table, or say what is stale
      --raddle BIN         use this binary instead of building one
+  limits [--check]        write docs/limits.md from the constants that describe themselves as limits
   changelog [--check]     write the Unreleased section of CHANGELOG.md from changes/
   parts [NAME...]         install the real parts that CI needs, and print where they are
   package --out FOLDER    write the packages that carry the binary, and their checksums
@@ -91,6 +93,7 @@ fn dispatch() -> Result<()> {
         Some("tidy") => tidy::command(arguments),
         Some("gen") => r#gen::command(arguments),
         Some("changelog") => changelog::command(arguments),
+        Some("limits") => limits::command(arguments),
         Some("parts") => parts::command(arguments),
         Some("package") => packages::command(arguments),
         Some("prove") => prove::command(arguments),

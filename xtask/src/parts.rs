@@ -199,7 +199,9 @@ fn node_programs(cache: &Cache) -> PathBuf {
 /// Returns the path at which the part of this name is or would be installed.
 fn folder(cache: &Cache, name: &str) -> PathBuf {
     let tool_part = PARTS.iter().find(|part| part.name == name);
-    cache.parts().join(tool_part.map_or(name, |part| part.folder))
+    cache
+        .parts()
+        .join(tool_part.map_or(name, |part| part.folder))
 }
 
 fn install_packages() -> Result<()> {

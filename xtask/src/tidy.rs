@@ -5,7 +5,7 @@
 
 mod actions;
 mod anchors;
-mod bounds;
+mod cycles;
 mod errors;
 mod layers;
 mod links;
@@ -23,7 +23,7 @@ use anyhow::{Result, bail};
 
 use crate::arguments::Arguments;
 use crate::repository::{self, Tree};
-use crate::{changelog, promises};
+use crate::{changelog, limits, promises};
 
 pub fn command(arguments: Arguments) -> Result<()> {
     arguments.end()?;
@@ -36,10 +36,10 @@ pub fn run(root: &Path) -> Result<()> {
     let packages = layers::packages(root)?;
     let checks = [
         ("crate arrows", layers::check(&tree, &packages)),
+        ("import cycles", cycles::check(&tree)),
         ("files per method", methods::check(&tree)),
         ("nothing but the wire on stdout", stdout::check(&tree)),
         ("a page per error code", errors::check(&tree)),
-        ("bounds are where their table says", bounds::check(&tree)),
         ("links", links::check(&tree)),
         ("every page has its place", summary::check(&tree)),
         (
@@ -51,6 +51,7 @@ pub fn run(root: &Path) -> Result<()> {
         ("names of types and crates", names::check(&tree)),
         ("file sizes and headers", sizes::check(&tree)),
         ("changelog", problems(changelog::stale(&tree))),
+        ("the page of limits", problems(limits::stale(&tree))),
         ("the page of promises", problems(promises::stale(&tree))),
     ];
     let mut count = 0;

@@ -53,7 +53,12 @@ impl Threads {
     /// order.
     ///
     /// A command that starts a turn receives briefs about the thread's environment.
-    pub async fn send_command(&self, id: ThreadId, mut command: Command, reply_to: impl Into<ReplyTo>) {
+    pub async fn send_command(
+        &self,
+        id: ThreadId,
+        mut command: Command,
+        reply_to: impl Into<ReplyTo>,
+    ) {
         let reply_to = reply_to.into();
         let starts_turn = matches!(
             command,
@@ -72,7 +77,12 @@ impl Threads {
 
     /// Runs a shell command of the user in a thread. The reply is called as with
     /// [`Threads::send_command`].
-    pub async fn run_shell(&self, id: ThreadId, user_command: UserCommand, reply_to: impl Into<ReplyTo>) {
+    pub async fn run_shell(
+        &self,
+        id: ThreadId,
+        user_command: UserCommand,
+        reply_to: impl Into<ReplyTo>,
+    ) {
         let reply_to = reply_to.into();
         let UserCommand {
             line,
@@ -104,7 +114,12 @@ impl Threads {
     }
 
     /// Hides a thread from lists and unloads it, since it is no longer needed in memory.
-    pub async fn archive(&self, id: ThreadId, principal: Option<String>, reply_to: impl Into<ReplyTo>) {
+    pub async fn archive(
+        &self,
+        id: ThreadId,
+        principal: Option<String>,
+        reply_to: impl Into<ReplyTo>,
+    ) {
         let archive = Archive {
             archived: true,
             principal,

@@ -10,7 +10,8 @@ use raddle_core::{
 
 use crate::open::PAGE_BYTES;
 
-/// Maximum bytes of cached history of all threads.
+/// Limit: history cached for further model calls, of all threads; beyond it, the history is read
+/// from the journal again.
 const HISTORY_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes of cached history of all threads. Cheap to clone.
@@ -167,7 +168,9 @@ pub(crate) fn shorten(entries: &mut Vec<SharedEntry>, halvings: u32) {
     let user_message = entries
         .iter()
         .rposition(|it| matches!(**it, ContextEntry::User(_)));
-    let user_message = user_message.filter(|at| *at < first).map(|at| entries[at].clone());
+    let user_message = user_message
+        .filter(|at| *at < first)
+        .map(|at| entries[at].clone());
     entries.drain(..first);
     let mut call_ids: Vec<String> = Vec::new();
     entries.retain(|it| match &**it {

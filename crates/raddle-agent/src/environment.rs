@@ -16,16 +16,21 @@ use tokio::time::timeout;
 /// File with the instructions of a workspace.
 const NAME: &str = "AGENTS.md";
 
-/// Maximum bytes read of all such files.
+/// Limit: content of a workspace's `AGENTS.md` files that the model reads; beyond it, the rest is
+/// left out, and the model is notified.
 const BYTES_MAX: usize = 32 << 10;
 
 /// Maximum number of parent folders that are searched.
 const DEPTH_MAX: usize = 64;
 
-/// Timeout of reading. A turn does not wait longer; the model keeps its earlier brief.
+/// Limit: time a turn waits for the disk of the `AGENTS.md` files; beyond it, the model keeps the
+/// previous instructions.
+///
+/// A turn does not wait longer; the model keeps its earlier brief.
 const DISK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Maximum number of concurrent reads, including those of hanging disks.
+/// Limit: reads of `AGENTS.md` files that hang at a time; beyond it, further turns begin without a
+/// read.
 const READS_MAX: usize = 16;
 
 /// Instructions from the files of a workspace.
@@ -103,7 +108,9 @@ fn read(cwd: &Path) -> Instructions {
     let mut remaining = BYTES_MAX;
     for folder in folders.into_iter().rev() {
         let path = folder.join(NAME);
-        let Some((text, is_whole)) = open(&path, &root).and_then(|file| read_prefix(file, remaining)) else {
+        let Some((text, is_whole)) =
+            open(&path, &root).and_then(|file| read_prefix(file, remaining))
+        else {
             continue;
         };
         if text.trim().is_empty() {

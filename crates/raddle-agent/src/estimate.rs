@@ -30,7 +30,9 @@ impl UsageMeter {
     /// did.
     pub(crate) fn observe(&self, event: &mut ModelEvent) -> bool {
         let mut running = self.running();
-        running.as_mut().is_some_and(|it| it.estimate.observe(event))
+        running
+            .as_mut()
+            .is_some_and(|it| it.estimate.observe(event))
     }
 
     /// Usage so far; `None` before the call.

@@ -82,10 +82,15 @@ impl Threads {
             cursor: None,
         };
         let settings = writer.thread().settings().clone();
-        self.shared.run(to, writer, settings, retention, Some(starter));
+        self.shared
+            .run(to, writer, settings, retention, Some(starter));
     }
 
-    async fn copy(&self, fork: ForkRequest, retention: Retention) -> Result<ThreadWriter, AgentError> {
+    async fn copy(
+        &self,
+        fork: ForkRequest,
+        retention: Retention,
+    ) -> Result<ThreadWriter, AgentError> {
         let ForkRequest { from, to, .. } = fork;
         let source = self.shared.journal_of(from);
         let journal = self.shared.journal(retention);
@@ -119,7 +124,8 @@ impl Threads {
         } else {
             let blobs = [self.shared.blobs_of(from), self.shared.blobs(retention)];
             let mut copied_to = Seq::ZERO;
-            let result = copy_records((&*source, from, at), (&*journal, to), blobs, &mut copied_to).await;
+            let result =
+                copy_records((&*source, from, at), (&*journal, to), blobs, &mut copied_to).await;
             if result.is_err() && copied_to > Seq::ZERO {
                 // The partial copy is unreachable, and would block a repetition of the request.
                 let _ = journal.delete(to).await;
@@ -189,7 +195,8 @@ impl Threads {
             point,
             principal,
         };
-        self.send_command(id, Command::Revert(revert), reply_to).await;
+        self.send_command(id, Command::Revert(revert), reply_to)
+            .await;
     }
 
     /// Finds a turn that is not reverted, and the next one.
@@ -237,7 +244,8 @@ async fn cut_before(
     Ok(if is_its_own { previous(last) } else { last })
 }
 
-/// Maximum bytes of a thread that are copied into memory.
+/// Limit: records copied into memory for an ephemeral fork; beyond it, the server rejects the
+/// request with -32600.
 const COPIED_BYTES_MAX: usize = 64 << 20;
 
 /// Copies records into another journal, and first the images that they name. `after` reports the

@@ -34,7 +34,10 @@ impl Threads {
             Err(ReadError::Newer(_)) => return JournalHealth::ReadOnly,
             Err(_) => return JournalHealth::Unavailable,
         }
-        match journal.append(probe_thread, Seq::ZERO, &[], Class::Process).await {
+        match journal
+            .append(probe_thread, Seq::ZERO, &[], Class::Process)
+            .await
+        {
             Ok(_) | Err(AppendError::Conflict) => JournalHealth::Writable,
             Err(AppendError::ReadOnly(_) | AppendError::Newer(_)) => JournalHealth::ReadOnly,
             Err(AppendError::Full(_)) => JournalHealth::Full,

@@ -12,6 +12,9 @@ use raddle_protocol as wire;
 
 use crate::{AgentError, Threads};
 
+/// Limit: images of one message, or of one result of a client's tool; beyond it, the server rejects
+/// the message with -32602; the tool call fails, and the model is notified.
+///
 /// Maximum bytes of the images of one message, or of one tool response: its notification must fit
 /// into a client's queue.
 pub const IMAGES_BYTES_MAX: usize = 10 << 20;
@@ -172,7 +175,8 @@ async fn data_url(blobs: &dyn Blobs, blob: Blob) -> Result<String, String> {
     Ok(url)
 }
 
-/// Maximum bytes of images in one model call.
+/// Limit: images that one model call includes, the newest first; beyond it, older images are left
+/// out, and the model is notified.
 pub(crate) const SHOWN_BYTES_MAX: usize = 32 << 20;
 
 /// Replaces names of images by the images for a model: the newest, as many as fit. Vendors limit
@@ -222,7 +226,11 @@ fn names_images(entry: &ContextEntry) -> bool {
     }
 }
 
-async fn look_at_one(blobs: &dyn Blobs, image: &mut Image, budget: &mut usize) -> Result<(), String> {
+async fn look_at_one(
+    blobs: &dyn Blobs,
+    image: &mut Image,
+    budget: &mut usize,
+) -> Result<(), String> {
     if let Image::Blob(blob) = image {
         let bytes = usize::try_from(blob.bytes).unwrap_or(usize::MAX);
         let Some(remaining) = budget.checked_sub(bytes) else {

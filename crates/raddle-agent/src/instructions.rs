@@ -19,7 +19,9 @@ const PRAGMATIC: &str =
 pub(crate) fn instructions(settings: &Settings) -> String {
     let family = Family::of(settings.model.as_deref());
     let base = settings.base_instructions.as_deref();
-    let base = base.unwrap_or_else(|| default_instructions(family)).trim_end();
+    let base = base
+        .unwrap_or_else(|| default_instructions(family))
+        .trim_end();
     match settings.personality.as_deref() {
         Some("friendly") => format!("{base}\n\n{FRIENDLY}\n"),
         Some("pragmatic") => format!("{base}\n\n{PRAGMATIC}\n"),

@@ -41,10 +41,16 @@ const REPORTS: usize = 64;
 /// Delay before the next attempt after the journal was unavailable.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Maximum outage of the journal. Then the thread is unloaded and waiting callers get an error.
-/// Later callers find what is stored.
+/// Limit: time a loaded thread waits for an unavailable journal, or for the read that a new
+/// subscriber needs; beyond it, pending requests get an error, subscribers receive `thread/closed`,
+/// and the next request opens the thread again.
+///
+/// Then the thread is unloaded and waiting callers get an error. Later callers find what is stored.
 pub(crate) const JOURNAL_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Limit: time `thread/start` waits for an unavailable journal; beyond it, the server rejects the
+/// request with -32001 and says when to retry.
+///
 /// Maximum outage while a thread is created: no other client knows it yet.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -335,7 +341,8 @@ impl Task {
             if let WriterAction::Tell(announcement) = action {
                 for notification in &mut announcement.notifications {
                     let blobs = self.blobs.clone();
-                    self.during(show_in_notification(&*blobs, notification)).await;
+                    self.during(show_in_notification(&*blobs, notification))
+                        .await;
                 }
             }
         }
@@ -445,11 +452,7 @@ impl Task {
         let (envelope, caller) = match message {
             TaskMessage::Command {
                 command,
-                reply_to:
-                    ReplyTo {
-                        reply,
-                        idempotency,
-                    },
+                reply_to: ReplyTo { reply, idempotency },
                 after,
             } => {
                 let envelope = Envelope::Command {
@@ -465,10 +468,7 @@ impl Task {
                 let subscribe = Envelope::Subscribe { token, cursor };
                 (subscribe, Caller::Subscribe(subscriber))
             }
-            TaskMessage::Unsubscribe {
-                subscriber,
-                reply,
-            } => {
+            TaskMessage::Unsubscribe { subscriber, reply } => {
                 let _ = reply.send(self.remove_subscriber(&subscriber));
                 return;
             }

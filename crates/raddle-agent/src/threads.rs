@@ -31,9 +31,12 @@ use crate::{Delivery, Liveness, ReplyTo, Subscriber};
 /// Capacity of a thread's inbox.
 const INBOX: usize = 64;
 
-/// Number of locks for loading threads.
+/// Limit: threads that are opened at a time; beyond it, further threads wait.
 const OPENINGS: usize = 64;
 
+/// Limit: time for unloading threads at shutdown; beyond it, threads that hang are abandoned and
+/// logged; the next process treats their owner as dead.
+///
 /// Timeout of unloading all threads: a little longer than they wait for an unavailable journal.
 const CLOSE_TIMEOUT: Duration = JOURNAL_TIMEOUT.saturating_add(Duration::from_secs(5));
 
@@ -230,7 +233,12 @@ impl Threads {
     }
 
     /// Starts a thread. Once it is stored, the subscriber receives the reply, and then events.
-    pub fn start<F>(&self, start: ThreadStarted, subscriber: Arc<dyn Subscriber>, reply: F) -> Handle
+    pub fn start<F>(
+        &self,
+        start: ThreadStarted,
+        subscriber: Arc<dyn Subscriber>,
+        reply: F,
+    ) -> Handle
     where
         F: FnOnce(Result<SubscribeResult, AgentError>) + Send + 'static,
     {
@@ -273,7 +281,8 @@ impl Threads {
             is_returning: false,
             cursor: None,
         };
-        self.shared.run(id, writer, settings, retention, Some(starter))
+        self.shared
+            .run(id, writer, settings, retention, Some(starter))
     }
 
     /// Returns a handle to a thread, and loads the thread if necessary. Fails if another live node
@@ -324,7 +333,8 @@ impl Threads {
             gate.rules.policy().objection(&script, &sandbox)
         });
         let objection = check.await;
-        objection.unwrap_or_else(|_| Some("the rules cannot be read; see the server's log".to_owned()))
+        objection
+            .unwrap_or_else(|_| Some("the rules cannot be read; see the server's log".to_owned()))
     }
 
     /// Returns the operator's objection to each of these sandboxes, in order; `None` where one is
@@ -364,8 +374,14 @@ impl Threads {
             unloads.spawn(async move { drop(handle.send(TaskMessage::Unload).await) });
         }
         let all_ended = async { while tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(CLOSE_TIMEOUT, all_ended).await.is_err() {
-            tracing::warn!(threads = tasks.len(), "threads that did not end in time were aborted");
+        if tokio::time::timeout(CLOSE_TIMEOUT, all_ended)
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                threads = tasks.len(),
+                "threads that did not end in time were aborted"
+            );
             tasks.shutdown().await;
             let mut registered = self.shared.live();
             live.iter().for_each(|(id, _)| drop(registered.remove(id)));
@@ -470,7 +486,15 @@ impl ThreadRegistry {
             journal: self.journal(retention),
             blobs: self.blobs(retention),
         };
-        let task = Task::new(id, self.clone(), stores, writer, inbox, snapshot_tx, starter);
+        let task = Task::new(
+            id,
+            self.clone(),
+            stores,
+            writer,
+            inbox,
+            snapshot_tx,
+            starter,
+        );
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
@@ -583,7 +607,9 @@ impl Handle {
         self.brief(&mut command).await;
         let message = TaskMessage::Command {
             command,
-            reply_to: ReplyTo::from(|result: CommandResult<'_>| reply(result.map(|done| done.outcome))),
+            reply_to: ReplyTo::from(|result: CommandResult<'_>| {
+                reply(result.map(|done| done.outcome))
+            }),
             after: AfterCommand::KeepLoaded,
         };
         if let Err(mpsc::error::SendError(message)) = self.sender.send(message).await {
@@ -645,11 +671,8 @@ impl Handle {
     /// Removes a subscriber. Returns whether it was subscribed.
     pub async fn unsubscribe(&self, subscriber: Arc<dyn Subscriber>) -> Result<bool, AgentError> {
         let (reply, answer) = oneshot::channel();
-        self.send(TaskMessage::Unsubscribe {
-            subscriber,
-            reply,
-        })
-        .await?;
+        self.send(TaskMessage::Unsubscribe { subscriber, reply })
+            .await?;
         answer.await.map_err(|_| AgentError::Ended)
     }
 

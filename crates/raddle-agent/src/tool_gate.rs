@@ -39,6 +39,9 @@ const NOT_STOPPED: &str = "This call was ended by the user's interrupt before it
 const TOOL_FAILED: &str = "The tool failed with an internal error; the server's log says more. It may have taken effect in part; check \
                     before you repeat the call.";
 
+/// Limit: arguments of a tool call that needs an approval by name; beyond it, the call is rejected,
+/// and the model is notified.
+///
 /// Maximum length of the arguments of a call that needs approval by name: the request shows all of
 /// them.
 const ARGUMENTS_BYTES_MAX: usize = 256 << 10;
@@ -127,7 +130,14 @@ impl ToolGate {
         let names = self.tools.names(settings, call);
         let by_name = |body, admission| {
             let call_and_names = (call, names.as_slice());
-            by_name::judge(&policy, settings, granted, call_and_names, (body, admission), now)
+            by_name::judge(
+                &policy,
+                settings,
+                granted,
+                call_and_names,
+                (body, admission),
+                now,
+            )
         };
         let unattended = policy.unattended();
         let expires_at = unattended.after_ms().map(|ms| after(now, ms));
@@ -140,8 +150,12 @@ impl ToolGate {
             }
             ToolIntent::Ask(ask) => {
                 if let Ask::Permissions(it) = &ask
-                    && let Some(judgement) =
-                        by_name::judge_permissions(&policy, settings, call, (body.clone(), &it.permissions))
+                    && let Some(judgement) = by_name::judge_permissions(
+                        &policy,
+                        settings,
+                        call,
+                        (body.clone(), &it.permissions),
+                    )
                 {
                     return judgement;
                 }
@@ -379,7 +393,10 @@ async fn store_large_output(
 ) -> Output {
     for bytes in pictures {
         let image = match NewImage::of(bytes) {
-            Ok(new_image) => new_image.keep(blobs).await.map_err(|error| error.to_string()),
+            Ok(new_image) => new_image
+                .keep(blobs)
+                .await
+                .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
         match image {

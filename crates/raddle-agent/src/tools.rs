@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 /// Maximum number of tools of a thread; vendors accept no more.
 const TOOLS_MAX: usize = 128;
 
+/// Limit: tools that a client offers to one thread, as JSON, with at most 128 tools; beyond it, the
+/// server rejects the request with -32600.
+///
 /// Maximum bytes of their descriptions as JSON: they are part of every model call.
 const BYTES_MAX: usize = 256 << 10;
 
@@ -285,7 +288,9 @@ mod tests {
         ] {
             let actual = client_tools(&read(&specs)).map_err(|error| error.to_string());
             match (actual, expected) {
-                (Ok(stored), None) => assert_eq!(stored.len(), specs.as_array().map_or(0, Vec::len)),
+                (Ok(stored), None) => {
+                    assert_eq!(stored.len(), specs.as_array().map_or(0, Vec::len))
+                }
                 (Err(actual), Some(expected)) => assert!(actual.contains(expected), "{actual}"),
                 (actual, expected) => panic!("{actual:?}, not {expected:?}"),
             }

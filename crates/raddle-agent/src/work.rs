@@ -18,8 +18,10 @@ use crate::instructions::CONDENSE;
 use crate::tool_gate::{Judgement, ToolGate};
 use crate::tools::OfferedTools;
 
-/// Maximum number of calls executed of one model response. The others are denied, with a message to
-/// the model.
+/// Limit: tool calls of one model response; beyond it, the others are not run, and the model is
+/// notified.
+///
+/// The others are denied, with a message to the model.
 pub(crate) const CALLS_MAX: usize = 128;
 
 /// Inputs of a model call.
@@ -103,10 +105,14 @@ impl ModelWork {
                     let judgement = match self.tools.intent(&tool_call) {
                         _ if calls > CALLS_MAX => Judgement::too_many(&tool_call),
                         Some(intent) => {
-                            let judgement = gate.judge_others(&settings, granted, &tool_call, intent, now);
+                            let judgement =
+                                gate.judge_others(&settings, granted, &tool_call, intent, now);
                             judgement.await
                         }
-                        None => gate.judge(thread, &settings, granted, &tool_call, now).await,
+                        None => {
+                            gate.judge(thread, &settings, granted, &tool_call, now)
+                                .await
+                        }
                     };
                     vec![call_tool(self.call, item, tool_call, judgement)]
                 }
@@ -129,7 +135,12 @@ impl ModelWork {
 }
 
 /// Converts a model event to commands.
-fn commands_for(call: u32, event: ModelEvent, purpose: Purpose, summary: &mut String) -> Vec<Command> {
+fn commands_for(
+    call: u32,
+    event: ModelEvent,
+    purpose: Purpose,
+    summary: &mut String,
+) -> Vec<Command> {
     match (purpose, event) {
         (Purpose::Answer, ModelEvent::Started(item, body)) => {
             vec![Command::StartItem(Box::new(StartItem { call, item, body }))]

@@ -44,10 +44,12 @@ impl<F: Fn(String) -> bool + Clone + Send + Sync + 'static> RequestHandler for A
         params: FileChangeRequestApprovalParams,
     ) -> Option<FileChangeApprovalDecision> {
         let reason = params.reason.unwrap_or_default();
-        Some(match self.is_approved(format!("change files? {reason}")).await {
-            true => FileChangeApprovalDecision::Accept,
-            false => FileChangeApprovalDecision::Decline,
-        })
+        Some(
+            match self.is_approved(format!("change files? {reason}")).await {
+                true => FileChangeApprovalDecision::Accept,
+                false => FileChangeApprovalDecision::Decline,
+            },
+        )
     }
 }
 

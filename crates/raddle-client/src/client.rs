@@ -159,7 +159,8 @@ impl Client {
         params: &M::Params,
         start: Option<FollowStart>,
     ) -> Result<CallResponse, CallError> {
-        let text = serialize_params::<M>(params).map_err(|error| CallError::Malformed(error.to_string()))?;
+        let text = serialize_params::<M>(params)
+            .map_err(|error| CallError::Malformed(error.to_string()))?;
         let (text, is_idempotent) = match M::client_request_id(params) {
             Some(_) => (text, self.inner.has_idempotency),
             None if M::KEYED && self.inner.has_idempotency => (with_id(&text), true),

@@ -20,7 +20,8 @@ pub enum ConnectError {
 }
 
 fn ended(reason: &Option<String>) -> String {
-    reason.as_ref()
+    reason
+        .as_ref()
         .map_or_else(String::new, |reason| format!(": {reason}"))
 }
 

@@ -203,7 +203,9 @@ impl Task {
         };
         match parse(&bytes) {
             Ok(Inbound::Response(response)) => self.handle_response(response),
-            Ok(Inbound::Notification(notification)) => self.handle_notification(&notification, bytes.len()),
+            Ok(Inbound::Notification(notification)) => {
+                self.handle_notification(&notification, bytes.len())
+            }
             Ok(Inbound::Request(request)) => {
                 if let Some(answer) = self.handle_request(&request, bytes.len()) {
                     self.send(answer);
@@ -259,7 +261,9 @@ impl Task {
                 self.calls.insert(id, PendingCall::Sent(call, frame));
             }
             Err(error) => {
-                let _ = call.reply.send(Err(CallError::Malformed(error.to_string())));
+                let _ = call
+                    .reply
+                    .send(Err(CallError::Malformed(error.to_string())));
             }
         }
     }
@@ -502,6 +506,7 @@ fn parse_initialize_response(
     outcome: Result<&RawValue, ErrorObject>,
 ) -> Result<InitializeResponse, ConnectError> {
     let answer = outcome.map_err(ConnectError::Refused)?;
-    serde_json::from_str(answer.get())
-        .map_err(|error| ConnectError::Unreachable(format!("unexpected response to initialize: {error}")))
+    serde_json::from_str(answer.get()).map_err(|error| {
+        ConnectError::Unreachable(format!("unexpected response to initialize: {error}"))
+    })
 }

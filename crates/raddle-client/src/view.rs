@@ -148,7 +148,8 @@ impl ThreadView {
             Notification::ItemStarted(it) => self.put(&it.turn_id, &it.item),
             Notification::ItemCompleted(it) => self.put(&it.turn_id, &it.item),
             Notification::ServerRequestResolved(it) => {
-                self.questions.retain(|question| question.id != it.request_id);
+                self.questions
+                    .retain(|question| question.id != it.request_id);
             }
             Notification::AgentMessageDelta(it) => {
                 if let Some(ThreadItem::AgentMessage(item)) = self.open(&it.turn_id, &it.item_id) {

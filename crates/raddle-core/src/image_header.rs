@@ -3,6 +3,7 @@
 //! Nothing is decoded here. The header gives the decoded size, so a small file that would decode to
 //! more memory than the machine has is rejected first.
 
+/// Limit: pixels of an image; beyond it, the call or the request is rejected with the reason.
 const PIXELS_MAX: u64 = 50_000_000;
 const SIDE_MAX: u32 = 16_384;
 

@@ -566,7 +566,9 @@ impl ThreadWriter {
             !over
         });
         for announcement in batch.announcements {
-            let request = announcement.opened_request().filter(|it| batch.asks.contains(it));
+            let request = announcement
+                .opened_request()
+                .filter(|it| batch.asks.contains(it));
             actions.push(WriterAction::Tell(announcement));
             // Sent at once, so that the order does not depend on other messages of this round.
             actions.extend(request.map(WriterAction::Ask));

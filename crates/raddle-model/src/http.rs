@@ -28,7 +28,8 @@ use crate::io::{Dial, Tcp};
 use crate::timeouts::CallDeadline;
 use crate::{CallError, CallTimeouts, vendor};
 
-/// Bytes read of an error response.
+/// Limit: a webhook's response, or the error body of a model; beyond it, a webhook's response
+/// counts as none; the rest of an error is dropped.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
 
 /// Timeout for the rest of an error response after its head.
@@ -37,7 +38,7 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Characters shown of a response that is not a vendor's error.
 const EXCERPT_LETTERS_MAX: usize = 300;
 
-/// Bytes of a whole answer.
+/// Limit: a model's whole response; beyond it, the call fails.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 /// Timeout for the end of a complete answer, so that its connection can be kept.

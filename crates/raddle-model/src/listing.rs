@@ -4,7 +4,8 @@ use serde::Deserialize;
 
 use crate::{CallError, CallTimeouts, Endpoint, ModelClient, WireFormat};
 
-/// Longest list in bytes, and in models.
+/// Limit: a vendor's list of models, with at most 1,000 models; beyond it, the list is ignored;
+/// further models are left out.
 const LIST_BYTES_MAX: usize = 16 << 20;
 const MODELS_MAX: usize = 1000;
 

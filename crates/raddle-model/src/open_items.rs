@@ -38,7 +38,12 @@ impl OpenItems {
 
     /// Adds text to the open item, or opens one. The caller closes an open item of another kind
     /// first.
-    pub(crate) fn add_text(&mut self, text_kind: TextKind, text: &str, events: &mut Vec<StreamEvent>) {
+    pub(crate) fn add_text(
+        &mut self,
+        text_kind: TextKind,
+        text: &str,
+        events: &mut Vec<StreamEvent>,
+    ) {
         let open = match &mut self.open {
             Some(open) => open,
             None => {
@@ -72,7 +77,11 @@ impl OpenItems {
     }
 
     /// Closes the open item. `seal` returns the opaque data of thinking for its vendor.
-    pub(crate) fn close(&mut self, seal: impl FnOnce(&str) -> Value, events: &mut Vec<StreamEvent>) {
+    pub(crate) fn close(
+        &mut self,
+        seal: impl FnOnce(&str) -> Value,
+        events: &mut Vec<StreamEvent>,
+    ) {
         let Some(OpenText {
             id,
             kind: text_kind,

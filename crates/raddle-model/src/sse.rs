@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-/// Longest event; a longer one is an error.
+/// Limit: one event of a model's stream; beyond it, the call fails.
 const EVENT_BYTES_MAX: usize = 16 << 20;
 
 /// Accepts bytes as they come and lends out the data of complete events. It examines no byte twice,
@@ -136,7 +136,11 @@ mod tests {
         let whole = decode(&[stream]);
         assert_eq!(whole, ["first", "{\"x\":1}", "ä\nb", "", "漢字 😀"]);
         for at in 0..stream.len() {
-            assert_eq!(decode(&[&stream[..at], &stream[at..]]), whole, "cut at {at}");
+            assert_eq!(
+                decode(&[&stream[..at], &stream[at..]]),
+                whole,
+                "cut at {at}"
+            );
         }
         for size in 1..stream.len() {
             let pieces: Vec<&[u8]> = stream.chunks(size).collect();

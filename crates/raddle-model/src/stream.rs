@@ -17,8 +17,10 @@ pub(crate) trait WireReader: fmt::Debug + Send {
     fn end(&mut self, events: &mut Vec<StreamEvent>);
 }
 
-/// Most items, further parts of items and calls of one answer. A consumer searches all open ones
-/// for each event, so the cost of an answer must not grow with everything that fits into its bytes.
+/// Limit: items and calls that one model response begins; beyond it, the call fails.
+///
+/// A consumer searches all open ones for each event, so the cost of an answer must not grow with
+/// everything that fits into its bytes.
 pub const ITEMS_MAX: usize = 1_024;
 
 /// Returns the error of an answer with more.

@@ -23,8 +23,14 @@ pub struct CallTimeouts {
 impl Default for CallTimeouts {
     fn default() -> Self {
         Self {
+            // Limit: time for the connection to a model, unless the provider's configuration sets
+            // it; beyond it, the call is retried.
             connect: Duration::from_secs(20),
+            // Limit: silence of a model, unless the provider's configuration sets it; beyond it,
+            // the call is retried.
             idle: Duration::from_secs(300),
+            // Limit: time for a model's whole response, unless the provider's configuration sets
+            // it; beyond it, the call fails.
             total: Duration::from_secs(60 * 60),
         }
     }

@@ -33,7 +33,8 @@ impl VendorMessage {
         let details = || error["details"].as_array().into_iter().flatten();
         let violations = details().filter_map(|it| it["violations"].as_array());
         let detail_names = details().filter_map(|it| it["reason"].as_str());
-        let detail_names = detail_names.chain(violations.flatten().filter_map(|it| it["quotaId"].as_str()));
+        let detail_names =
+            detail_names.chain(violations.flatten().filter_map(|it| it["quotaId"].as_str()));
         Self {
             names: names
                 .filter_map(member)
@@ -93,7 +94,12 @@ pub(crate) fn truncate(message: &mut String) {
 }
 
 /// Returns the error of an unsuccessful response.
-pub(crate) fn error_response(status: u16, headers: &HeaderMap, body: &str, now: SystemTime) -> CallError {
+pub(crate) fn error_response(
+    status: u16,
+    headers: &HeaderMap,
+    body: &str,
+    now: SystemTime,
+) -> CallError {
     let mut error = VendorMessage::of_body(body).error(Some(status));
     error.retry_after = retry_after::from_headers(headers, now).or(error.retry_after);
     truncate(&mut error.message);

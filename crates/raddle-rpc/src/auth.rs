@@ -41,7 +41,8 @@ pub struct SignedBearer {
 }
 
 impl SignedBearer {
-    /// Default of `lifetime_max`: 30 days.
+    /// Limit: time until the expiry of a signed token (`--ws-max-token-lifetime-seconds` changes
+    /// it); beyond it, the server responds with 401.
     pub const LIFETIME_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 }
 

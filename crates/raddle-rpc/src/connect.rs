@@ -57,9 +57,9 @@ pub async fn connect(
     token: Option<&str>,
     limits: ConnectionLimits,
 ) -> Result<Connection, WebsocketConnectError> {
-    let address: Uri = url
-        .parse()
-        .map_err(|error| WebsocketConnectError::Address(format!("{url} is not an address: {error}")))?;
+    let address: Uri = url.parse().map_err(|error| {
+        WebsocketConnectError::Address(format!("{url} is not an address: {error}"))
+    })?;
     if address.scheme_str() != Some("ws") {
         let message = format!(
             "{url} is not a ws:// address; for one behind TLS, open a tunnel to it and use that"
@@ -145,7 +145,9 @@ async fn upgrade(
         .map_err(|error| WebsocketConnectError::Address(error.to_string()))?;
     if let Some(token) = token {
         let bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
-            WebsocketConnectError::Address("the token has characters that a header cannot carry".into())
+            WebsocketConnectError::Address(
+                "the token has characters that a header cannot carry".into(),
+            )
         })?;
         request.headers_mut().insert(AUTHORIZATION, bearer);
     }
@@ -213,7 +215,9 @@ async fn write(
             }
             writer.flush().await
         };
-        timeout(write_timeout, sent).await.map_err(io::Error::from)??;
+        timeout(write_timeout, sent)
+            .await
+            .map_err(io::Error::from)??;
         if let WriterStep::Closed(close) = step {
             break close;
         }
@@ -226,7 +230,9 @@ async fn write(
         writer.send(Message::Close(Some(frame))).await?;
         writer.close().await
     };
-    timeout(write_timeout, close_handshake).await.map_err(io::Error::from)?
+    timeout(write_timeout, close_handshake)
+        .await
+        .map_err(io::Error::from)?
 }
 
 #[cfg(test)]

@@ -105,10 +105,7 @@ impl Batches {
                 return Some(frame);
             }
             self.permit = None;
-            let Batch {
-                frames,
-                permit,
-            } = self.receiver.recv().await?;
+            let Batch { frames, permit } = self.receiver.recv().await?;
             self.current = frames.into_iter();
             self.permit = permit;
         }

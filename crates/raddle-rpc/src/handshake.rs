@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::http::{self, ListenerRules};
 use crate::{ConnectionLimits, Transport};
 
-/// Maximum size of the HTTP head before a websocket.
+/// Limit: the HTTP head of a websocket; beyond it, the server responds with 431.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
 /// Transport and identity of a peer, as far as the listener knows them.

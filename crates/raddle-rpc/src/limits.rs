@@ -26,11 +26,26 @@ pub struct ConnectionLimits {
 impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
+            // Limit: a message from a client (`--max-message-bytes` changes it); beyond it, a
+            // websocket closes with 1009, and stdio skips the line.
             message_bytes_max: 32 << 20,
+            // Limit: frames queued for one client; beyond it, the server stops reading the client,
+            // and pauses its file reads and watches; responses of running requests are still
+            // queued.
             outgoing_bytes_max: 8 << 20,
+            // Limit: time for the HTTP request of a websocket; beyond it, the socket closes.
             handshake: Duration::from_secs(10),
+            // Limit: time in which a client, or another process of the home, reads nothing of a
+            // pending write; beyond it, the connection ends: a websocket with 1008, and a server on
+            // stdio exits non-zero.
             write: Duration::from_secs(300),
+            // Limit: connections of one listener (fewer where descriptors are scarce); beyond it,
+            // the server responds with 503; `/readyz`, `/healthz`, `/livez` and `/metrics` still
+            // respond.
             connections_max: 4096,
+            // Limit: sockets of one listener before their upgrade (fewer where descriptors are
+            // scarce); beyond it, the oldest socket without a whole request is closed, or else the
+            // new one.
             handshakes_max: 512,
         }
     }

@@ -24,10 +24,10 @@ pub mod code {
     pub const OVERLOADED: i64 = -32001;
 }
 
-/// Maximum nesting depth of a message, the message itself included.
+/// Limit: nesting of a message, in levels; beyond it, the server rejects the request with -32600.
 pub const DEPTH_MAX: usize = 64;
 
-/// Maximum length of a string id and of a method name.
+/// Limit: an id or a method name; beyond it, the server rejects the request with -32600.
 const NAME_BYTES_MAX: usize = 1024;
 
 /// Id of a request, echoed unchanged in the response.

@@ -34,14 +34,15 @@ const ADDRESS_BYTES_MAX: usize = 107;
 /// Maximum number of batches of lines in the channel.
 const BATCHES: usize = 4;
 
-/// Maximum length of a message between processes. Each process limits its clients and its responses
-/// itself, and these limits may differ.
+/// Limit: a message between processes of one home; beyond it, it is skipped and logged.
+///
+/// Each process limits its clients and its responses itself, and these limits may differ.
 const MESSAGE_BYTES_MAX: usize = 256 << 20;
 
 /// Maximum length of a greeting.
 const HELLO_BYTES_MAX: usize = 16 << 10;
 
-/// Timeout of a greeting.
+/// Limit: time for another process to send its greeting; beyond it, the process counts as absent.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pause after a failed accept, for example when the process has no descriptors left.
@@ -141,8 +142,11 @@ async fn accept_peer(mut stream: UnixStream, version: &str, connections: mpsc::S
         _ => return tracing::warn!("another user's process refused"),
     }
     let mut lines = LineCodec::new(HELLO_BYTES_MAX);
-    let Ok(Ok(Some(hello))) =
-        timeout(HELLO_TIMEOUT, read_greeting::<Hello>(&mut stream, &mut lines)).await
+    let Ok(Ok(Some(hello))) = timeout(
+        HELLO_TIMEOUT,
+        read_greeting::<Hello>(&mut stream, &mut lines),
+    )
+    .await
     else {
         return tracing::info!("rejected a process that sent no greeting");
     };
@@ -207,8 +211,7 @@ pub async fn dial(
             "the process has version {version} and speaks relay {relay}, not {RELAY}; use the same version everywhere"
         ))),
         None => Err(DialError::Refused(
-            "the process sent an unknown greeting; use the same version everywhere"
-                .to_owned(),
+            "the process sent an unknown greeting; use the same version everywhere".to_owned(),
         )),
     }
 }
@@ -273,15 +276,7 @@ async fn read(mut input: SocketStream, mut lines: LineCodec, sender: mpsc::Sende
     loop {
         let frames: Vec<Frame> = std::iter::from_fn(|| lines.next_line()).collect();
         let permit = None;
-        if !frames.is_empty()
-            && sender
-                .send(Batch {
-                    frames,
-                    permit,
-                })
-                .await
-                .is_err()
-        {
+        if !frames.is_empty() && sender.send(Batch { frames, permit }).await.is_err() {
             return;
         }
         lines.buffer().reserve(COALESCE_BYTES_MAX);
@@ -295,7 +290,11 @@ async fn read(mut input: SocketStream, mut lines: LineCodec, sender: mpsc::Sende
     }
 }
 
-async fn write(socket: &mut SocketStream, queue: &Outgoing, write_timeout: Duration) -> io::Result<()> {
+async fn write(
+    socket: &mut SocketStream,
+    queue: &Outgoing,
+    write_timeout: Duration,
+) -> io::Result<()> {
     let mut batch: Vec<Bytes> = Vec::new();
     let mut text = Vec::new();
     while let WriterStep::Frames = queue.take(&mut batch).await {
@@ -313,10 +312,15 @@ async fn write(socket: &mut SocketStream, queue: &Outgoing, write_timeout: Durat
 
 /// Writes all of it. The other process reads as slowly as its client does, so it times out only if
 /// it reads nothing.
-async fn put(socket: &mut SocketStream, text: &mut Vec<u8>, write_timeout: Duration) -> io::Result<()> {
+async fn put(
+    socket: &mut SocketStream,
+    text: &mut Vec<u8>,
+    write_timeout: Duration,
+) -> io::Result<()> {
     // A write counts as progress only when it is complete, so large texts are split.
     for piece in text.chunks(COALESCE_BYTES_MAX) {
-        socket.write_within(piece, write_timeout)
+        socket
+            .write_within(piece, write_timeout)
             .await
             .map_err(|why| match why {
                 WriteError::Failed(error) => error,

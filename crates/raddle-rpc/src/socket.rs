@@ -136,9 +136,7 @@ fn make_private_folder(socket: &Path) -> io::Result<()> {
 fn remove_stale(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(metadata) if metadata.file_type().is_socket() => std::fs::remove_file(path),
-        Ok(_) => Err(io::Error::other(
-            "the path exists and is not a socket",
-        )),
+        Ok(_) => Err(io::Error::other("the path exists and is not a socket")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }

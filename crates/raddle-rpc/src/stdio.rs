@@ -156,10 +156,7 @@ impl ReadAhead {
     fn push(&mut self, frames: Vec<Frame>, bytes_left: usize) -> bool {
         let sent_bytes = self.reserved.num_permits().saturating_sub(bytes_left);
         let permit = self.reserved.split(sent_bytes);
-        let batch = Batch {
-            frames,
-            permit,
-        };
+        let batch = Batch { frames, permit };
         batch.frames.is_empty() || self.sender.blocking_send(batch).is_ok()
     }
 }

@@ -20,8 +20,11 @@ use crate::HttpPage;
 /// Time between two checks.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Number of failed checks after which the runtime counts as blocked. Checks are counted, not
-/// seconds: a process that was stopped, or whose machine slept, made no checks either.
+/// Limit: consecutive checks, one a second, without a sign of life from the runtime; beyond it, the
+/// log and the status pages report it, and the service manager gets no more heartbeats.
+///
+/// Checks are counted, not seconds: a process that was stopped, or whose machine slept, made no
+/// checks either.
 const MISSED_CHECKS_MAX: u32 = 5;
 
 /// Time for a client to send its request, and to read the response.
@@ -101,7 +104,11 @@ impl WatchdogThread {
             }
             missed += 1;
             if missed == MISSED_CHECKS_MAX {
-                log(|| tracing::error!("the server's runtime is blocked; /livez reports it until it runs again"));
+                log(|| {
+                    tracing::error!(
+                        "the server's runtime is blocked; /livez reports it until it runs again"
+                    )
+                });
             }
         }
     }
@@ -133,7 +140,8 @@ impl WatchdogThread {
                     // Without descriptors the connection stays in the backlog, and poll would
                     // report it at once again.
                     Err(_) => {
-                        return self.ended.recv_timeout(remaining) == Err(RecvTimeoutError::Timeout);
+                        return self.ended.recv_timeout(remaining)
+                            == Err(RecvTimeoutError::Timeout);
                     }
                 }
             }

@@ -35,7 +35,8 @@ pub(crate) async fn open(
     let (socket, buffered) = SocketStream::of(upgraded)?;
     let reader = ReadOnlySocket::of(&socket);
     let stream =
-        WebSocketStream::from_partially_read(reader, buffered.into(), Role::Server, Some(config)).await;
+        WebSocketStream::from_partially_read(reader, buffered.into(), Role::Server, Some(config))
+            .await;
     let outgoing = Outgoing::new(limits.outgoing_bytes_max);
     let pongs = Pongs::default();
     let loss = DataLoss::default();

@@ -29,8 +29,8 @@ pub use measure::{Finding, Measurement, Options, measure};
 pub use notice::Notice;
 pub(crate) use notice::log as log_notices;
 pub use policy_path::PolicyPath;
-pub(crate) use syscalls::ignore_termination;
 pub use syscalls::ignore_interrupts;
+pub(crate) use syscalls::ignore_termination;
 
 use std::ffi::OsString;
 use std::io;
@@ -292,7 +292,8 @@ impl SandboxHost {
         let own = own
             .into_iter()
             .filter_map(|it| std::fs::canonicalize(it).ok());
-        rule_set.protected
+        rule_set
+            .protected
             .extend(own.filter(|it| rule_set.write.iter().any(|root| it.starts_with(root))));
         rule_set.drop_covered();
         let mounts = Mounts::new(rules, &rule_set, &self.parts.helper);

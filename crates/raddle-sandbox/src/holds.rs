@@ -30,7 +30,8 @@ use crate::{ReadScope, SandboxRules, WrittenFolders};
 /// The folder of the entries, below the home.
 const FOLDER: &str = "holds";
 
-/// Timeout of a hold that waits for conflicting claims.
+/// Limit: time an approved command waits for sandboxed commands that may write its files; beyond
+/// it, the command does not run, and the model is notified.
 const HOLD_WAIT: Duration = Duration::from_secs(30);
 
 /// Timeout of a claim that waits for conflicting holds. It is longer than [`HOLD_WAIT`]: a hold
@@ -47,7 +48,8 @@ const DEAD_GRACE: Duration = Duration::from_secs(5);
 /// Suffix of the name of an entry whose process has died.
 const DEAD_SUFFIX: &str = ".dead";
 
-/// Entries of a claimed folder that are searched for other names of held files.
+/// Limit: entries of a writable folder that are searched for hard links to held files; beyond it,
+/// the folder counts as having one, so the commands wait for each other.
 const ENTRIES_MAX: usize = 1_000_000;
 
 /// Longest description of an entry.
@@ -193,7 +195,9 @@ impl FileHolds {
             (hold, conflict) = check.await?;
             match conflict {
                 None => return Ok(hold),
-                Some(conflict) if started.elapsed() > HOLD_WAIT => return Err(HoldError::Busy(conflict)),
+                Some(conflict) if started.elapsed() > HOLD_WAIT => {
+                    return Err(HoldError::Busy(conflict));
+                }
                 Some(_) => sleep(POLL_INTERVAL).await,
             }
         }
@@ -210,7 +214,9 @@ impl FileHolds {
         loop {
             match self.try_claim(Kind::Files, about, files)? {
                 Ok(claim) => return Ok(claim),
-                Err(conflict) if started.elapsed() >= wait => return Err(HoldError::Busy(conflict)),
+                Err(conflict) if started.elapsed() >= wait => {
+                    return Err(HoldError::Busy(conflict));
+                }
                 Err(_) => std::thread::sleep(POLL_INTERVAL),
             }
         }
@@ -385,7 +391,10 @@ impl FileHold {
 impl HoldEntry {
     /// Returns the conflict of this claim with a hold on these files.
     fn conflict_with(&self, held: &HeldFiles<'_>) -> Option<HoldConflict> {
-        let path = self.paths.iter().find_map(|it| held.conflict_with(self.kind, it))?;
+        let path = self
+            .paths
+            .iter()
+            .find_map(|it| held.conflict_with(self.kind, it))?;
         let about = self.about.clone();
         Some(HoldConflict { path, about })
     }

@@ -97,7 +97,10 @@ impl ExitReport {
         match report {
             KeeperReport::Exited(status) => self.status = Some(status),
             KeeperReport::Survivors { names } => self.survivors = names,
-            KeeperReport::AllGone { killed: ended, names } => {
+            KeeperReport::AllGone {
+                killed: ended,
+                names,
+            } => {
                 self.killed = ended;
                 self.names = names;
                 return true;
@@ -142,8 +145,7 @@ impl Launcher {
                 None => Ok(()),
             }
         };
-        let (written, _, report) =
-            tokio::join!(stdout.read_within(bytes_max), drain, exit.ended());
+        let (written, _, report) = tokio::join!(stdout.read_within(bytes_max), drain, exit.ended());
         match report.status {
             Some(ExitStatus::Exit(0)) => written.map_err(|error| error.to_string()),
             Some(status) => Err(format!("it ended with {}", status.code())),

@@ -119,9 +119,7 @@ fn configured_program(named: &Path) -> Result<PathBuf, ProgramError> {
     // A command could replace a link although its target is protected. Links of root's stay as they
     // are.
     if real != named && !is_owned_by_root(named) {
-        return Err(error(
-            "its path contains a link; name the file itself",
-        ));
+        return Err(error("its path contains a link; name the file itself"));
     }
     Ok(real)
 }

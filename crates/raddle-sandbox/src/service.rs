@@ -91,7 +91,12 @@ impl SandboxService {
             let work = move || {
                 let it = measure();
                 let (tier, short_of) = (it.sandbox.tier().name(), &it.short_of);
-                tracing::info!(tier, cached = it.cached, ?short_of, "the sandbox is measured");
+                tracing::info!(
+                    tier,
+                    cached = it.cached,
+                    ?short_of,
+                    "the sandbox is measured"
+                );
                 sender.send_replace(Some(Arc::new(it)));
             };
             if let Err(error) = std::thread::Builder::new()
@@ -131,7 +136,8 @@ impl SandboxService {
         launch: Launch,
         confinement: Confinement,
     ) -> Result<LaunchPlan, ConfinementError> {
-        self.plan_within(launch, confinement, holds::CLAIM_WAIT).await
+        self.plan_within(launch, confinement, holds::CLAIM_WAIT)
+            .await
     }
 
     /// The same with a limit on the wait for held files. A folder with files that are held for

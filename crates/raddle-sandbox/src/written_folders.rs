@@ -157,7 +157,11 @@ mod tests {
             .expect("added");
         folders.add(&many).expect("added");
         folders.add(&[missing(3_000)]).expect("added");
-        let all = BTreeSet::from([existing.clone(), existing.join(WORKSPACE_MARK), missing(3_000)]);
+        let all = BTreeSet::from([
+            existing.clone(),
+            existing.join(WORKSPACE_MARK),
+            missing(3_000),
+        ]);
         assert_eq!(folders.all().expect("all"), all);
         let workspaces = folders.workspaces().expect("all");
         assert_eq!(workspaces, BTreeSet::from([existing]));

@@ -10,15 +10,22 @@ use tokio::time::timeout;
 
 use crate::wire_error::WireError;
 
-/// The maximum number of client jobs at once, over all connections. The runtime has 512 blocking
-/// threads; the rest of them is for the server's own home.
+/// Limit: disk jobs of all connections that run at a time; beyond it, further jobs wait in order.
+///
+/// The runtime has 512 blocking threads; the rest of them is for the server's own home.
 const CLIENTS_JOBS_MAX: usize = 384;
 
+/// Limit: disk jobs reserved in addition, at most one for each connection; beyond it, further jobs
+/// wait in order.
+///
 /// The part of these that is reserved: a connection holds at most one of them. So connections whose
 /// disks all hang leave something for the others.
 const RESERVED_JOBS_MAX: usize = 128;
 
-/// How long a job waits for a permit. Then the client gets an overload error, which it can retry.
+/// Limit: time a disk job waits for a permit; beyond it, the server rejects the request with -32001
+/// and says when to retry.
+///
+/// Then the client gets an overload error, which it can retry.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The blocking threads for the disks of clients. Cheap to clone.

@@ -92,10 +92,7 @@ impl Admission<'_> {
             Err(error) => return self.refuse(M::NAME, error),
         };
         let Self {
-            state,
-            session,
-            id,
-            ..
+            state, session, id, ..
         } = self;
         let mut lane = M::lane(&params);
         let mut thread = match lane {

@@ -19,7 +19,7 @@ use crate::services::{ServerState, threads};
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-/// The maximum length of a client's own id for a request.
+/// Limit: a `clientRequestId`; beyond it, the server rejects the request with -32600.
 const ID_BYTES_MAX: usize = 256;
 
 /// Identity of a request that the client may retry.

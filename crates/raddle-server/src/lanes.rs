@@ -101,9 +101,7 @@ impl Lanes {
         let mut ready = Vec::new();
         let mut state = self.lock();
         let State {
-            queues,
-            waiting,
-            ..
+            queues, waiting, ..
         } = &mut *state;
         for Claim { key, mode } in claims {
             let Some(queue) = queues.get_mut(key) else {

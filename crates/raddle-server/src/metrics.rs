@@ -88,7 +88,9 @@ impl Metrics {
             // A code without a label is a bug in the server.
             RequestOutcome::Error(code) => {
                 let position = |code| OUTCOMES.iter().position(|(_, it)| *it == code);
-                1 + position(code).or_else(|| position(code::INTERNAL)).unwrap_or(0)
+                1 + position(code)
+                    .or_else(|| position(code::INTERNAL))
+                    .unwrap_or(0)
             }
         };
         if let Some(counts) = counts.or_else(|| self.requests.get(UNKNOWN)) {
@@ -167,11 +169,7 @@ fn connections(text: &mut TextEncoder, state: &ServerState) {
             open[at] += 1;
         }
     }
-    text.family(
-        "raddle_connections_open",
-        Kind::Gauge,
-        "Open connections.",
-    );
+    text.family("raddle_connections_open", Kind::Gauge, "Open connections.");
     for ((name, _), count) in TRANSPORTS.iter().zip(open) {
         text.sample(&[("transport", name)], count);
     }

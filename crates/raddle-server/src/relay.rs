@@ -36,6 +36,9 @@ use crate::services::threads::answers;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
+/// Limit: time for finding the owner of a thread whose process is alive and does not respond;
+/// beyond it, the server rejects the request with -32600 and names the process.
+///
 /// How long to retry while the owning process is alive and does not respond: it may be about to
 /// end.
 const OWNER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -46,8 +49,8 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// How long other processes have to list their threads.
 const LIST_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Limit of the bytes queued for another process beyond which the client's answers to it are
-/// dropped.
+/// Limit: answers of one client that wait for another process of the home; beyond it, the answer is
+/// dropped and logged.
 const ANSWERS_BYTES_MAX: usize = 64 << 20;
 
 /// Methods that read the journal, whichever process owns the thread, or that create a thread here.
@@ -253,7 +256,9 @@ async fn find(
         };
         let why = match link_to(state, session, &node).await {
             Ok(link) => return ThreadLocation::Remote(link),
-            Err(DialError::Unreachable(error)) if since.elapsed() > OWNER_TIMEOUT => error.to_string(),
+            Err(DialError::Unreachable(error)) if since.elapsed() > OWNER_TIMEOUT => {
+                error.to_string()
+            }
             Err(DialError::Unreachable(_)) => {
                 sleep(RETRY_INTERVAL).await;
                 continue;
@@ -294,8 +299,7 @@ async fn link_to(
     node: &str,
 ) -> Result<Arc<PeerLink>, DialError> {
     let relay = &session.relay;
-    let (Some(peers), Some(introduction)) = (&state.options.peers, relay.introduction.get())
-    else {
+    let (Some(peers), Some(introduction)) = (&state.options.peers, relay.introduction.get()) else {
         return Err(DialError::Refused("the client is not known".to_owned()));
     };
     let mut links = relay.links.lock().await;

@@ -71,9 +71,19 @@ impl Options {
             login_shell: false,
             peers: None,
             vendors: None,
+            // Limit: time until `initialize` on a socket; beyond it, the websocket closes with
+            // 1008.
             first_message: Duration::from_secs(30),
+            // Limit: requests of one connection that run at a time; beyond it, the server rejects
+            // the request with -32001 and says when to retry.
             requests_max: 256,
+            // Limit: requests of one connection that run at a time, in bytes as received (a single
+            // request may be larger); beyond it, the server stops reading the connection; after 30
+            // s it rejects the request with -32001.
             requests_bytes_max: 64 << 20,
+            // Limit: time for running requests after their connection ended, and for the last
+            // responses at shutdown; beyond it, the responses are lost and logged; a server on
+            // stdio exits non-zero.
             drain: Duration::from_secs(30),
         }
     }
@@ -180,7 +190,10 @@ impl Server {
         while self.connections.join_next().await.is_some() {}
         // An unavailable journal must not keep the server from stopping.
         let drain_timeout = self.state.options.drain;
-        if timeout(drain_timeout, self.state.threads.close()).await.is_err() {
+        if timeout(drain_timeout, self.state.threads.close())
+            .await
+            .is_err()
+        {
             tracing::warn!("timeout while unloading threads: the journal did not respond");
         }
         self.draining.send_replace(DrainPhase::ThreadsUnloaded);

@@ -37,7 +37,8 @@ use crate::metrics::Metrics;
 use crate::server::Options;
 use crate::wire_error::WireError;
 
-/// The maximum number of jobs at once in the server's own home.
+/// Limit: disk jobs in the home that run at a time, of all connections; beyond it, further jobs
+/// wait in order.
 const HOME_JOBS_MAX: usize = 16;
 
 /// State that all connections share.

@@ -22,13 +22,16 @@ use crate::services::config::ConfigWriter;
 use crate::services::processes::Processes;
 use crate::services::watches::Watch;
 
-/// Limit of a client's answers that wait for their threads.
+/// Limit: answers of one client to server requests that wait for threads; beyond it, the answer is
+/// dropped and logged.
 const ANSWERS_KIB_MAX: usize = 64 << 10;
 
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
-/// The maximum number of jobs of a connection that may block on a disk at once; the rest queue. A
-/// connection whose disk hangs occupies this many threads and no more.
+/// Limit: disk jobs of one connection that run at a time; beyond it, further jobs wait in order,
+/// and are dropped when the client disconnects.
+///
+/// A connection whose disk hangs occupies this many threads and no more.
 const DISK_JOBS_MAX: usize = 16;
 
 /// How long a request waits for capacity for its bytes.
@@ -218,7 +221,9 @@ impl Session {
         };
         match request(&id, method, params) {
             Ok(frame) => self.outgoing.send(frame),
-            Err(error) => tracing::error!(method, %error, "a request to a client cannot be serialised"),
+            Err(error) => {
+                tracing::error!(method, %error, "a request to a client cannot be serialised")
+            }
         }
     }
 

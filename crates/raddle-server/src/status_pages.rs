@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use crate::metrics;
 use crate::services::ServerState;
 
-/// How long a component may take to respond before it counts as stuck.
+/// Limit: time for each probe of `/livez`; beyond it, the server responds with 503.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a health check is cached: frequent requests do not probe the components.

@@ -97,7 +97,9 @@ impl FaultyJournal {
             *self.mode.borrow(),
             FaultMode::Unavailable | FaultMode::Lost
         ) {
-            return Err(ReadError::Unavailable("the test injected a fault".to_owned()));
+            return Err(ReadError::Unavailable(
+                "the test injected a fault".to_owned(),
+            ));
         }
         read(&self.inner).await
     }

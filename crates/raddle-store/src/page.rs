@@ -8,13 +8,18 @@ use raddle_core::{Seq, ThreadId, Timestamp};
 /// Maximum number of entries on a page. Higher requests are clamped.
 pub(crate) const LIMIT_MAX: usize = 1000;
 
-/// Maximum bytes of records on a page of items. A page at the limit gets no further item.
+/// Limit: items on one page, with at most 100 (a single item may be larger); beyond it, the page
+/// ends early, and its cursor continues.
+///
+/// A page at the limit gets no further item.
 pub(crate) const ITEMS_BYTES_MAX: usize = 8 << 20;
 
 /// Minimum number of letters of a search text.
 pub(crate) const LETTERS_MIN: usize = 3;
 
-/// Maximum number of letters of a search text. Further letters are ignored.
+/// Limit: characters of a search text; beyond it, the rest is ignored.
+///
+/// Further letters are ignored.
 const LETTERS_MAX: usize = 256;
 
 /// Returns the text to search for, or `None` if the text cannot match anything.
@@ -104,11 +109,7 @@ pub(crate) fn of_threads(mut entries: Vec<Summary>, query: &ListQuery) -> Page<S
     entries.truncate(limit);
     let cursor = |it: &Summary, included| {
         let key = list_key(it, query.order);
-        ListCursor {
-            key,
-            included,
-        }
-        .text(query.order)
+        ListCursor { key, included }.text(query.order)
     };
     Page {
         next: entries.last().filter(|_| more).map(|it| cursor(it, false)),

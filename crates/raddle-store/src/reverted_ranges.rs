@@ -24,7 +24,9 @@ impl RevertedRanges {
     }
 
     pub(crate) fn holds(&self, seq: Seq) -> bool {
-        self.0.iter().any(|range| range.from <= seq && seq < range.until)
+        self.0
+            .iter()
+            .any(|range| range.from <= seq && seq < range.until)
     }
 
     /// Returns the ranges that count, ascending: from the first number to before the second.

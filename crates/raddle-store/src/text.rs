@@ -2,8 +2,9 @@
 
 use raddle_core::{Event, Input, Item, ItemBody};
 
-/// Maximum searchable bytes of one record. Indexing a very long text costs far more than storing
-/// it.
+/// Limit: text of one record that search indexes; beyond it, the rest is not found.
+///
+/// Indexing a very long text costs far more than storing it.
 const BYTES_MAX: usize = 256 << 10;
 
 /// Returns the searchable text of an event: names, messages, plans and commands, each truncated.

@@ -210,7 +210,9 @@ impl FileCall {
                     Ok((read(&it, path, &job.settings)?, it))
                 });
                 match act {
-                    Ok(((act, resolved), roots)) if job.allows(&act.kind, || act.digest.clone()) => {
+                    Ok(((act, resolved), roots))
+                        if job.allows(&act.kind, || act.digest.clone()) =>
+                    {
                         let closed = match &act.kind {
                             ActKind::Read { path } => inner.operator.closed_below(path),
                             _ => Vec::new(),
@@ -617,7 +619,8 @@ mod tests {
             (patch("*** Delete File: it"), &[], true),
         ] {
             let about = format!("{tool} {arguments}");
-            let (_, intent) = file_call(&settings, tool, arguments).file_intent(&settings, &[], tool);
+            let (_, intent) =
+                file_call(&settings, tool, arguments).file_intent(&settings, &[], tool);
             let ToolIntent::Act(Act {
                 kind: ActKind::Write { paths, reads, .. },
                 ..

@@ -363,7 +363,8 @@ impl Tools for BuiltInTools {
                         tracing::error!(%error, "a tool failed with an internal error");
                         cannot(
                             body,
-                            "The tool failed with an internal error; the server's log says more.".to_owned(),
+                            "The tool failed with an internal error; the server's log says more."
+                                .to_owned(),
                         )
                     })
                 }

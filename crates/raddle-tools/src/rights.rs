@@ -15,7 +15,8 @@ use crate::command::{self, is_confined};
 
 pub(crate) const NAME: &str = "request_permissions";
 
-/// Maximum number of paths per request.
+/// Limit: folders that one call requests to write; beyond it, the call is rejected, and the model
+/// is notified.
 const PATHS_MAX: usize = 20;
 
 #[derive(Deserialize)]
@@ -238,7 +239,10 @@ mod tests {
             network: false,
         };
         let actual = request(write("there"), open);
-        assert!(actual.starts_with("there can be written already"), "{actual}");
+        assert!(
+            actual.starts_with("there can be written already"),
+            "{actual}"
+        );
         let actual = request(write("there"), Sandbox::FullAccess);
         assert!(actual.starts_with("There is no sandbox"), "{actual}");
     }

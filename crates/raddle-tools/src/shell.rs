@@ -27,17 +27,23 @@ pub use quote::quoted;
 
 use raddle_core::policy::ParsedScript;
 
-/// Maximum length of a line; a longer one is truncated.
+/// Limit: a command line that is parsed for its judgement; beyond it, the rest counts as any
+/// command: a rule can restrict it but not allow it.
 pub const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// Maximum number of commands in the result.
+/// Limit: commands listed for one command line; beyond it, the rest counts as any command: a rule
+/// can restrict it but not allow it.
 pub const COMMANDS_MAX: usize = 1_000;
 
-/// Maximum nesting of scripts in the words of scripts.
+/// Limit: nesting of scripts in arguments of scripts; beyond it, the rest counts as any command: a
+/// rule can restrict it but not allow it.
 pub const LEVELS_MAX: usize = 10;
 
-/// Maximum work per line, in bytes read and steps. It is counted and not timed, so that a line
-/// always gets the same verdict. The unparsed rest could be any command.
+/// Limit: work for parsing one command line, in bytes and parser steps; beyond it, the rest counts
+/// as any command: a rule can restrict it but not allow it.
+///
+/// It is counted and not timed, so that a line always gets the same verdict. The unparsed rest
+/// could be any command.
 pub const WORK_MAX: usize = 2_000_000;
 
 /// Parses a line for a shell.

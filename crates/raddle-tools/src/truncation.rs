@@ -32,7 +32,8 @@ impl TruncatedOutput {
     pub(crate) fn add(&mut self, text: &str) {
         self.bytes += text.len();
         let capacity = ALL_BYTES_MAX - self.all.len();
-        self.all.push_str(&text[..text.floor_char_boundary(capacity)]);
+        self.all
+            .push_str(&text[..text.floor_char_boundary(capacity)]);
         let capacity = self.half - self.head.len();
         let (head, tail) = match self.tail.is_empty() {
             true => text.split_at(text.floor_char_boundary(capacity)),

@@ -161,7 +161,14 @@ async fn serve(
     let has_others = requested.len() > usize::from(on_stdio);
     let (peer_connections, mut relayed) = mpsc::channel(RELAYED);
     let mut server = Server::open(options, |agent_deps| {
-        threads::open(&home.state, agent_deps, rules, recovery, vendor_client, peer_connections)
+        threads::open(
+            &home.state,
+            agent_deps,
+            rules,
+            recovery,
+            vendor_client,
+            peer_connections,
+        )
     })?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;

@@ -185,9 +185,7 @@ fn failed(home: &Home, mut child: Child, end: Instant) -> Result<Option<(Pid, Da
     }
     let status = child.wait().context("cannot wait for the daemon")?;
     if is_late {
-        bail!(
-            "the daemon was not ready in time and was killed; allow more with --timeout SECONDS"
-        );
+        bail!("the daemon was not ready in time and was killed; allow more with --timeout SECONDS");
     }
     if look(home)?.is_some() {
         return Ok(None);

@@ -170,11 +170,8 @@ fn rules(home: &Home) -> Finding {
             false => Finding::ok("rules", "you have none of your own"),
         };
     }
-    let mut finding = Finding::warning(
-        "rules",
-        "some entries have no effect",
-        "see docs/policy.md",
-    );
+    let mut finding =
+        Finding::warning("rules", "some entries have no effect", "see docs/policy.md");
     finding.more = warnings.iter().map(|it| format!("  {it}")).collect();
     finding
 }

@@ -124,7 +124,11 @@ pub(crate) fn ask(
     Ok(answers.into_iter().flatten().collect())
 }
 
-async fn one(at: usize, provider: Provider, vendor_client: Arc<VendorClient>) -> (usize, ProviderAnswer) {
+async fn one(
+    at: usize,
+    provider: Provider,
+    vendor_client: Arc<VendorClient>,
+) -> (usize, ProviderAnswer) {
     let answer = match timeout(LIST_TIMEOUT, vendor_client.models(&provider)).await {
         Ok(answer) => answer.map(Arc::from),
         Err(_) => Err(format!(

@@ -57,7 +57,11 @@ pub(crate) fn open(
     let folder = folder(home);
     // Never the name of another process, not even of a dead one.
     let node = ThreadId::mint().to_string();
-    let journal = Arc::new(LazyJournal::new(folder.clone(), node.clone(), peer_connections));
+    let journal = Arc::new(LazyJournal::new(
+        folder.clone(),
+        node.clone(),
+        peer_connections,
+    ));
     let memory = Arc::new(MemoryJournal::new());
     Threads::new(Options {
         journal: journal.clone(),
@@ -218,8 +222,9 @@ impl LazyJournal {
         let open = || async {
             let (folder, node) = (self.folder.clone(), self.node.clone());
             let peer_connections = self.peer_connections.clone();
-            let opened =
-                tokio::task::spawn_blocking(move || OpenJournal::new(folder, &node, peer_connections));
+            let opened = tokio::task::spawn_blocking(move || {
+                OpenJournal::new(folder, &node, peer_connections)
+            });
             opened.await.map_err(stopped)?
         };
         let opened = self.cell.get_or_try_init(open).await?;

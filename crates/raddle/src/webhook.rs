@@ -35,10 +35,12 @@ impl Webhook for HttpWebhook {
                 idle: request.timeout,
                 total: request.timeout,
             };
-            let endpoint = endpoint(&request).map_err(|error| without_path(&error, &request.url))?;
+            let endpoint =
+                endpoint(&request).map_err(|error| without_path(&error, &request.url))?;
             let body = request.question.to_string().into_bytes();
             let response = client.exchange(&endpoint, body, limits).await;
-            let response = response.map_err(|error| without_path(&error.to_string(), &request.url))?;
+            let response =
+                response.map_err(|error| without_path(&error.to_string(), &request.url))?;
             let answer: WebhookAnswer = serde_json::from_slice(&response)
                 .map_err(|error| format!("its answer cannot be read: {error}"))?;
             if let Some(reason) = &answer.reason {

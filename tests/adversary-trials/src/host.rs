@@ -240,7 +240,10 @@ impl HostFixture {
         let Ok(pipe) = opened else {
             return Ok(false);
         };
-        let exited = poll(&mut [PollFd::new(&pipe, PollFlags::ERR)], Some(&EXIT_TIMEOUT))?;
+        let exited = poll(
+            &mut [PollFd::new(&pipe, PollFlags::ERR)],
+            Some(&EXIT_TIMEOUT),
+        )?;
         Ok(exited == 0)
     }
 }

@@ -68,7 +68,10 @@ impl HostileModel {
                 std::thread::spawn(move || drop(serve(stream, &shared, &secrets)));
             }
         });
-        Ok(Self { port, shared: shared_state })
+        Ok(Self {
+            port,
+            shared: shared_state,
+        })
     }
 
     /// Returns a configuration with this model under this name.

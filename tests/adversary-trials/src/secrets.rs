@@ -118,7 +118,9 @@ impl Secrets {
             } else if metadata.is_file() {
                 encoding = encoding.or(self.found_in(&fs::read(&path)?));
             }
-            leaks.extend(encoding.map(|encoding| format!("{} has a secret {encoding}", path.display())));
+            leaks.extend(
+                encoding.map(|encoding| format!("{} has a secret {encoding}", path.display())),
+            );
         }
         Ok(leaks)
     }

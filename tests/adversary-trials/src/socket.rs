@@ -31,7 +31,8 @@ pub struct SocketClient {
 impl SocketClient {
     /// Connects, and initializes the connection.
     pub fn connect(socket: &Path) -> Result<Self> {
-        let mut stream = UnixStream::connect(socket).context("cannot connect to the server's socket")?;
+        let mut stream =
+            UnixStream::connect(socket).context("cannot connect to the server's socket")?;
         stream.write_all(UPGRADE.as_bytes())?;
         let mut client = Self {
             stream,

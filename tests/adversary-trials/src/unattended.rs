@@ -318,7 +318,10 @@ impl UnattendedServer {
         let question = client.next_request().context("no request was sent again")?;
         let reconnected = Instant::now();
         client.send(&json!({"id": question["id"], "result": (pending.act.answer)()}))?;
-        let Some((when, output)) = self.model.wait_for(&pending.call, reconnected + EXTRA_TIMEOUT) else {
+        let Some((when, output)) = self
+            .model
+            .wait_for(&pending.call, reconnected + EXTRA_TIMEOUT)
+        else {
             return Ok(Some(
                 "the answer of a client that came back had no effect".to_owned(),
             ));

@@ -88,7 +88,10 @@ impl WorkspacesArgs {
 
 fn print_report(opened: &[(&str, TraceReport)], elapsed: Duration) -> bool {
     let sum = |count: fn(&TraceReport) -> usize| {
-        opened.iter().map(|(_, report)| count(report)).sum::<usize>()
+        opened
+            .iter()
+            .map(|(_, report)| count(report))
+            .sum::<usize>()
     };
     for (name, report) in opened {
         for wrong in &report.wrongs {
@@ -188,12 +191,16 @@ fn open(fixture: &Fixture, raddle: &Path, measurement: &[u8]) -> Result<TraceRep
         report.wrongs.push(violation);
     }
     let markers = host.markers()?;
-    report.wrongs
-        .extend(markers.iter().map(|it| format!("{} was left", it.display())));
+    report.wrongs.extend(
+        markers
+            .iter()
+            .map(|it| format!("{} was left", it.display())),
+    );
     report.wrongs.extend(model.leaks());
     let key = format!("Bearer {}", secrets.key());
     if model.key().as_deref() != Some(&key) {
-        report.wrongs
+        report
+            .wrongs
             .push("the model was not sent its key".to_owned());
     }
     Ok(report)
@@ -285,7 +292,10 @@ fn session(
     let input = json!([{"type": "text", "text": text}]);
     server.send_request("turn/start", &json!({"threadId": thread, "input": input}))?;
     let requests = wait_for_turn(server, &thread)?;
-    ensure!(requests == 1, "the client was asked {requests} times, not once");
+    ensure!(
+        requests == 1,
+        "the client was asked {requests} times, not once"
+    );
     let target = json!({"type": "uncommittedChanges"});
     server.send_request(
         "review/start",
@@ -298,7 +308,9 @@ fn session(
         let params = json!({"command": words, "cwd": cwd, "sandboxPolicy": writable});
         let result = server.call("command/exec", &params);
         if commands == Commands::Refused {
-            let why = result.err().context("a command ran where no sandbox is possible")?;
+            let why = result
+                .err()
+                .context("a command ran where no sandbox is possible")?;
             ensure!(why.to_string().contains("sandbox_unavailable"), "{why}");
         } else {
             result?;

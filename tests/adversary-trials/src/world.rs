@@ -70,7 +70,8 @@ impl WorldArgs {
                         for world in (lane..worlds).step_by(lanes) {
                             let seed = self.seed.wrapping_add(world as u64);
                             let counted = AttackWorld::open(&self.raddle, seed, self.open)?.run();
-                            counters.add(counted.with_context(|| format!("the world of seed {seed}"))?);
+                            counters
+                                .add(counted.with_context(|| format!("the world of seed {seed}"))?);
                         }
                         Ok(counters)
                     })

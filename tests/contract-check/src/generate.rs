@@ -193,7 +193,10 @@ impl<'g> Generator<'g> {
                 .filter(|count| **count >= self.rounds)
                 .count()
         };
-        self.open_choices.iter().map(|(choice, _)| enough(choice)).sum()
+        self.open_choices
+            .iter()
+            .map(|(choice, _)| enough(choice))
+            .sum()
     }
 
     fn missing_count(&self) -> u32 {
@@ -203,7 +206,10 @@ impl<'g> Generator<'g> {
                 .map(|count| self.rounds.saturating_sub(*count))
                 .sum()
         };
-        self.open_choices.iter().map(|(choice, _)| lack(choice)).sum()
+        self.open_choices
+            .iter()
+            .map(|(choice, _)| lack(choice))
+            .sum()
     }
 
     /// Removes the option null from members that may not be null.
@@ -283,7 +289,8 @@ impl<'g> Generator<'g> {
                 .filter(|option| counts[*option] == *least)
                 .collect()
         } else {
-            let leads_to_uncovered = |option: &&usize| leads[**option].is_some_and(|node| self.has_uncovered[node]);
+            let leads_to_uncovered =
+                |option: &&usize| leads[**option].is_some_and(|node| self.has_uncovered[node]);
             let towards: Vec<usize> = open.iter().filter(leads_to_uncovered).copied().collect();
             if !towards.is_empty() {
                 towards

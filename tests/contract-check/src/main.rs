@@ -199,7 +199,8 @@ fn check_all(
                 while let Some((index, name, part)) = jobs.get(next.fetch_add(1, Ordering::Relaxed))
                 {
                     let result = check.part(name, part);
-                    results.lock()
+                    results
+                        .lock()
                         .unwrap_or_else(|poison| poison.into_inner())
                         .push((*index, result));
                 }

@@ -92,7 +92,9 @@ fn stream(server: &CrowdServer, pieces: usize) -> Result<Cost> {
         .map(|(client, thread)| thread::spawn(move || run_turn(client, &thread, pieces)))
         .collect();
     for reader in readers {
-        reader.join().map_err(|_| anyhow!("one of them panicked"))??;
+        reader
+            .join()
+            .map_err(|_| anyhow!("one of them panicked"))??;
     }
     Ok(Cost {
         seconds: start.elapsed().as_secs_f64(),

@@ -117,7 +117,8 @@ impl Fold {
                 break;
             };
             let latency = received_at.saturating_sub(sent_at);
-            self.latencies.push(u32::try_from(latency).unwrap_or(u32::MAX));
+            self.latencies
+                .push(u32::try_from(latency).unwrap_or(u32::MAX));
         }
         let open = self.items.get_mut(item).filter(|it| !it.is_whole);
         let open = open.with_context(|| format!("a delta of {item}, which is not open"))?;
@@ -224,7 +225,17 @@ mod tests {
         let mut twice = messages();
         twice.insert(2, messages().remove(2));
         assert!(fold(&twice).is_err());
-        assert!(fold(&messages()[..4]).expect("so far").ensure_equal(&whole).is_err());
-        assert!(fold(&messages()[..3]).expect("so far").ensure_equal(&whole).is_err());
+        assert!(
+            fold(&messages()[..4])
+                .expect("so far")
+                .ensure_equal(&whole)
+                .is_err()
+        );
+        assert!(
+            fold(&messages()[..3])
+                .expect("so far")
+                .ensure_equal(&whole)
+                .is_err()
+        );
     }
 }

@@ -38,7 +38,10 @@ pub fn run(server: &CrowdServer) -> Result<()> {
     witness.start_turn(&thread, "MOCK text n=10 size=20")?;
     let start = Instant::now();
     while server.descriptors()? > before {
-        ensure!(start.elapsed() < DETECTION_MAX, "not noticed in {DETECTION_MAX:?}");
+        ensure!(
+            start.elapsed() < DETECTION_MAX,
+            "not noticed in {DETECTION_MAX:?}"
+        );
         std::thread::sleep(Duration::from_secs(1));
     }
     println!(

@@ -35,7 +35,9 @@ pub fn run(server: &CrowdServer, threads: usize, connections: usize) -> Result<(
     });
     let streaming = streaming.collect::<Result<Vec<_>, _>>()?;
     for worker in streaming {
-        worker.join().map_err(|_| anyhow!("one of them panicked"))??;
+        worker
+            .join()
+            .map_err(|_| anyhow!("one of them panicked"))??;
     }
     let grown = server.memory_peak()?.saturating_sub(before);
     println!(

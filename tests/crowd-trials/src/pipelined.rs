@@ -28,13 +28,16 @@ pub fn run(server: &CrowdServer, requests: usize) -> Result<()> {
         let (answers, answered) = thread::scope(|scope| {
             let is_over = &is_over;
             let workers = others.iter_mut();
-            let workers = workers.map(|client| scope.spawn(move || request_repeatedly(client, is_over)));
+            let workers =
+                workers.map(|client| scope.spawn(move || request_repeatedly(client, is_over)));
             let workers: Vec<_> = workers.collect();
             let answers = send_all(&mut eager, requests);
             is_over.store(true, Ordering::Release);
             let mut answered = 0;
             for worker in workers {
-                answered += worker.join().map_err(|_| anyhow!("one of them panicked"))??;
+                answered += worker
+                    .join()
+                    .map_err(|_| anyhow!("one of them panicked"))??;
             }
             anyhow::Ok((answers?, answered))
         })?;

@@ -1,9 +1,9 @@
 //! Deterministic random numbers.
 
 /// Small random number generator (xorshift), good enough to choose clients and actions.
-pub struct Rng(u64);
+pub struct CrowdRng(u64);
 
-impl Rng {
+impl CrowdRng {
     pub fn new(seed: u64) -> Self {
         // The state must not be zero.
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)

@@ -50,7 +50,8 @@ impl SlowClients {
             ServerEndpoint::OtherProcess,
         ];
         let slow = endpoints.map(|endpoint| SlowClient::subscribe(server, endpoint, thread));
-        let stuck = endpoints.map(|endpoint| Ok((endpoint, StuckClient::subscribe(server, endpoint, thread)?)));
+        let stuck = endpoints
+            .map(|endpoint| Ok((endpoint, StuckClient::subscribe(server, endpoint, thread)?)));
         Ok(Self {
             slow: slow.into_iter().collect::<Result<_>>()?,
             stuck: stuck.into_iter().collect::<Result<_>>()?,
@@ -88,10 +89,15 @@ pub fn run(server: &mut CrowdServer, size: &SlowSize) -> Result<()> {
                 linger(server, &slow, size.linger)?;
             }
             if pair < size.pairs || size.linger.is_zero() {
-                parent.read_turn()?.ensure_equal(&loaded.fold).context("the parent")?;
+                parent
+                    .read_turn()?
+                    .ensure_equal(&loaded.fold)
+                    .context("the parent")?;
             }
             for slow in slow {
-                slow.hurry()?.ensure_equal(&loaded.fold).context("the slow one")?;
+                slow.hurry()?
+                    .ensure_equal(&loaded.fold)
+                    .context("the slow one")?;
             }
             if pair == size.pairs && !size.linger.is_zero() {
                 for (endpoint, stuck) in stuck {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::client::CrowdClient;
 use crate::fold::{Fold, PIECE};
-use crate::rng::Rng;
+use crate::rng::CrowdRng;
 use crate::server::{CrowdServer, ServerEndpoint};
 use crate::slow_clients::read_turn;
 use crate::wire::WireEvent;
@@ -55,7 +55,9 @@ pub fn run(server: &CrowdServer, size: &SoakSize) -> Result<()> {
         let samples = watch(server, size, || workers.iter().any(|it| it.is_finished()));
         is_over.store(true, Ordering::Release);
         for worker in workers {
-            worker.join().map_err(|_| anyhow!("one of them panicked"))??;
+            worker
+                .join()
+                .map_err(|_| anyhow!("one of them panicked"))??;
         }
         samples
     })?;
@@ -65,7 +67,9 @@ pub fn run(server: &CrowdServer, size: &SoakSize) -> Result<()> {
         count(&counts.turns),
         count(&counts.kills)
     );
-    check_constant("memory in KiB", &samples, size.percent, |it| it.memory >> 10)?;
+    check_constant("memory in KiB", &samples, size.percent, |it| {
+        it.memory >> 10
+    })?;
     check_constant("descriptors", &samples, size.percent, |it| {
         it.descriptors as u64
     })
@@ -119,7 +123,7 @@ fn check_constant(
 
 /// Runs one user until the end of the soak.
 fn work(server: &CrowdServer, seed: u64, is_over: &AtomicBool, counts: &SoakCounts) -> Result<()> {
-    let mut rng = Rng::new(seed);
+    let mut rng = CrowdRng::new(seed);
     let mut user = User::new(server, &mut rng)?;
     while !is_over.load(Ordering::Acquire) {
         let turn = user.turn(server, &mut rng, counts);
@@ -138,7 +142,7 @@ struct User {
 }
 
 impl User {
-    fn new(server: &CrowdServer, rng: &mut Rng) -> Result<Self> {
+    fn new(server: &CrowdServer, rng: &mut CrowdRng) -> Result<Self> {
         let mut client = server.client(random_endpoint(rng))?;
         let thread = client.start_thread_with(json!({"approvalPolicy": "never"}))?;
         Ok(Self {
@@ -150,7 +154,12 @@ impl User {
     }
 
     /// Runs one turn, with or without a kill; then an action between turns.
-    fn turn(&mut self, server: &CrowdServer, rng: &mut Rng, counts: &SoakCounts) -> Result<()> {
+    fn turn(
+        &mut self,
+        server: &CrowdServer,
+        rng: &mut CrowdRng,
+        counts: &SoakCounts,
+    ) -> Result<()> {
         self.client.start_turn(&self.thread, &random_prompt(rng))?;
         let mut fold = Fold::after(self.last_seq);
         if rng.below(3) == 0 {
@@ -231,7 +240,7 @@ impl User {
 }
 
 /// Returns a random prompt: a short or a long text, fast or slow, or a command.
-fn random_prompt(rng: &mut Rng) -> String {
+fn random_prompt(rng: &mut CrowdRng) -> String {
     if rng.below(4) == 0 {
         let arguments = json!({"command": ["echo", "warp and weft"]});
         return format!("MOCK call name=shell arguments={arguments}");
@@ -242,6 +251,6 @@ fn random_prompt(rng: &mut Rng) -> String {
     format!("MOCK text n={pieces} size={PIECE} stamp=1 gap_us={gap}")
 }
 
-fn random_endpoint(rng: &mut Rng) -> ServerEndpoint {
+fn random_endpoint(rng: &mut CrowdRng) -> ServerEndpoint {
     [ServerEndpoint::Tcp, ServerEndpoint::Unix][rng.below(2)]
 }

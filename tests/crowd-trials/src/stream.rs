@@ -58,7 +58,10 @@ pub fn stream<G>(
         let fold = reader.join();
         folds.push(fold.map_err(|_| anyhow!("one of them panicked"))??);
     }
-    let mut latencies: Vec<u32> = folds.iter_mut().flat_map(|it| it.latencies.drain(..)).collect();
+    let mut latencies: Vec<u32> = folds
+        .iter_mut()
+        .flat_map(|it| it.latencies.drain(..))
+        .collect();
     latencies.sort_unstable();
     let percentile = |percent: usize| {
         let at = latencies.len() * percent / 100;

@@ -66,7 +66,11 @@ impl Big {
         for what in ["open", "pages", "fork", "revert"] {
             rows.extend(self.with_slack(run_measurement(&home, what, &generated)?));
         }
-        rows.extend(runtime.block_on(traces::delete(&home, generated.thread, &generated.marker))?);
+        rows.extend(runtime.block_on(traces::delete(
+            &home,
+            generated.thread,
+            &generated.marker,
+        ))?);
         let kind = if compacts {
             "one that is condensed now and then"
         } else {
@@ -142,7 +146,11 @@ fn folder_bytes(folder: &Path, matches: &dyn Fn(&str) -> bool) -> Result<u64> {
 }
 
 /// Runs a measurement in a new process, without warm caches.
-fn run_measurement(home: &Path, what: &str, generated: &GeneratedThreads) -> Result<Vec<VerdictRow>> {
+fn run_measurement(
+    home: &Path,
+    what: &str,
+    generated: &GeneratedThreads,
+) -> Result<Vec<VerdictRow>> {
     let output = Command::new(std::env::current_exe()?)
         .args(["look", what, "--home"])
         .arg(home)

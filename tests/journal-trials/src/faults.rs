@@ -101,7 +101,9 @@ impl Faults {
                 ledger.power_after_doubt = 0;
             }
             let context = || format!("{calls} fails with {error} at number {number}{rest}");
-            counters.check_home(runtime, &home, ledger).with_context(context)?;
+            counters
+                .check_home(runtime, &home, ledger)
+                .with_context(context)?;
             if counters.violations > 0 {
                 let _ = folder.keep();
                 break;
@@ -161,7 +163,9 @@ impl Faults {
             }
             mount(folder.path(), "remount,size=64m")?;
             let context = || format!("on a disk of {size} KiB");
-            let checked = counters.check_home(runtime, &home, ledger).with_context(context);
+            let checked = counters
+                .check_home(runtime, &home, ledger)
+                .with_context(context);
             let unmounted = Command::new("umount").arg(folder.path()).status()?;
             ensure!(unmounted.success(), "the disk cannot be unmounted");
             checked?;

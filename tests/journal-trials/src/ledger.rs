@@ -25,9 +25,14 @@ pub enum WriterLine {
         power: bool,
         marks: Vec<Mark>,
     },
-    Failed { error: String, power: bool },
+    Failed {
+        error: String,
+        power: bool,
+    },
     /// A turn that a full disk left open was ended, if that could be stored.
-    TurnFailed { stored: bool },
+    TurnFailed {
+        stored: bool,
+    },
     /// A thread is about to be deleted.
     Deleting(ThreadId),
     /// The thread is deleted.
@@ -203,7 +208,10 @@ impl Ledger {
             WriterLine::Deleted(thread) => self.fate(thread, ThreadFate::Gone),
             WriterLine::Forking { from, at, to } => {
                 let parent = self.threads.get(&from).cloned().unwrap_or_default();
-                let acknowledged = parent.acknowledged.into_iter().filter(|(seq, _)| *seq <= at);
+                let acknowledged = parent
+                    .acknowledged
+                    .into_iter()
+                    .filter(|(seq, _)| *seq <= at);
                 let account = Account {
                     acknowledged: acknowledged.collect(),
                     fate: ThreadFate::MayBe,
@@ -244,8 +252,13 @@ impl Account {
         let head = store.head(id).await?;
         if head == Seq::ZERO {
             ensure!(summary.is_none(), "a list shows it and it is not there");
-            let may_be_gone = !matches!(self.fate, ThreadFate::Lives) || self.acknowledged.is_empty();
-            ensure!(may_be_gone, "it is gone, and {} records were told", self.acknowledged.len());
+            let may_be_gone =
+                !matches!(self.fate, ThreadFate::Lives) || self.acknowledged.is_empty();
+            ensure!(
+                may_be_gone,
+                "it is gone, and {} records were told",
+                self.acknowledged.len()
+            );
             self.fate = ThreadFate::Gone;
             return Ok(false);
         }
@@ -279,16 +292,28 @@ impl Account {
             let allowed = at.is_some_and(|at| at > seq);
             ensure!(allowed, "record {seq} was told and is gone");
         }
-        let last = self.acknowledged.keys().next_back().copied().unwrap_or(Seq::ZERO);
+        let last = self
+            .acknowledged
+            .keys()
+            .next_back()
+            .copied()
+            .unwrap_or(Seq::ZERO);
         for seq in stored.keys().filter(|seq| **seq < last) {
             let was_acknowledged = self.acknowledged.contains_key(seq);
-            ensure!(was_acknowledged, "record {seq} was never told, and {last} was");
+            ensure!(
+                was_acknowledged,
+                "record {seq} was never told, and {last} was"
+            );
         }
         Ok(())
     }
 
     async fn blobs(&self, store: &LocalJournal) -> Result<()> {
-        let hashes: BTreeSet<&String> = self.acknowledged.values().flat_map(|it| &it.blobs).collect();
+        let hashes: BTreeSet<&String> = self
+            .acknowledged
+            .values()
+            .flat_map(|it| &it.blobs)
+            .collect();
         for hash in hashes {
             blob(store, hash).await?;
         }
@@ -373,7 +398,10 @@ pub fn verify(home: &std::path::Path) -> Result<()> {
     ensure!(file.is_empty(), "SQLite says: {}", file.join("; "));
     for thread in archive.threads()? {
         let mut result = archive.verify(thread);
-        if result.as_ref().is_ok_and(|report| !report.damage.is_empty()) {
+        if result
+            .as_ref()
+            .is_ok_and(|report| !report.damage.is_empty())
+        {
             // Another process may have begun to delete it, and files are deleted before the last
             // row.
             result = archive.verify(thread);

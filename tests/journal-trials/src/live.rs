@@ -209,7 +209,10 @@ impl<'a> LiveThread<'a> {
         let token = Token(self.tokens);
         self.offer(Envelope::command(token, command))?;
         self.settle(listener).await?;
-        let at = self.replies.iter().position(|(reply_token, _)| *reply_token == token);
+        let at = self
+            .replies
+            .iter()
+            .position(|(reply_token, _)| *reply_token == token);
         match at {
             Some(at) => Ok(self.replies.swap_remove(at).1),
             // An interrupt is answered when its turn has ended.

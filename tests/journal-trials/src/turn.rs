@@ -113,7 +113,9 @@ pub async fn finish(
                         ..ModelOutput::default()
                     })),
                 };
-                output = model_output.as_ref().and_then(|model_output| model_output.tool.clone());
+                output = model_output
+                    .as_ref()
+                    .and_then(|model_output| model_output.tool.clone());
                 work.model(call, model_output).await?;
             }
             Effect::RunTool { item, .. } => {

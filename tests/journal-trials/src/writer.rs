@@ -194,7 +194,14 @@ impl<'a> WriterRun<'a> {
         let mut live = LiveThread::open(self.store, id, &self.node, &mut self.pipe).await?;
         // Work that the former owner left running is ended first.
         let outputs = Vec::new();
-        turn::finish(&mut live, outputs, Grain::Fine, &mut self.rng, &mut self.pipe).await?;
+        turn::finish(
+            &mut live,
+            outputs,
+            Grain::Fine,
+            &mut self.rng,
+            &mut self.pipe,
+        )
+        .await?;
         self.add_thread(live)
     }
 

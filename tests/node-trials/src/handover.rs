@@ -30,8 +30,12 @@ pub fn run(raddle: &Path) -> Result<Vec<String>> {
     let notification = second.wait_for_notification("the end of a relayed turn", |it| {
         it["method"] == "turn/completed"
     })?;
-    if notification["params"]["turn"]["id"] != turn["turn"]["id"] || notification.get("seq").is_some() {
-        problems.push(format!("the turn {turn} was answered, and {notification} told"));
+    if notification["params"]["turn"]["id"] != turn["turn"]["id"]
+        || notification.get("seq").is_some()
+    {
+        problems.push(format!(
+            "the turn {turn} was answered, and {notification} told"
+        ));
     }
     first.wait_for_notification("the end of the turn, where it ran", |it| {
         it["method"] == "turn/completed"
@@ -50,10 +54,13 @@ pub fn run(raddle: &Path) -> Result<Vec<String>> {
         .end()
         .context("the process that handed its thread over")?;
     let is_end = |it: &Value| it["method"] == "turn/completed" || it["method"] == "thread/closed";
-    let notification = second.wait_for_notification("the end of a turn that was handed over", is_end)?;
+    let notification =
+        second.wait_for_notification("the end of a turn that was handed over", is_end)?;
     let ended_turn = &notification["params"]["turn"];
     if ended_turn["id"] != turn["turn"]["id"] || ended_turn["status"] != "interrupted" {
-        problems.push(format!("the turn {turn} was handed over, and {notification} told"));
+        problems.push(format!(
+            "the turn {turn} was handed over, and {notification} told"
+        ));
     }
 
     // The second process owns the thread now.
@@ -86,10 +93,12 @@ fn check_listed_owner(second: &mut NodeProcess, thread: &str) -> Result<Option<S
 /// response.
 fn check_remote_approval(second: &mut NodeProcess, thread: &str) -> Result<Option<String>> {
     let call = r#"MOCK call name=exec_command arguments={"cmd": "touch asked"}"#;
-    let params = json!({"threadId": thread, "input": text_input(call), "approvalPolicy": "untrusted"});
+    let params =
+        json!({"threadId": thread, "input": text_input(call), "approvalPolicy": "untrusted"});
     second.call("turn/start", &params)?;
     let is_question = |it: &Value| it["method"] == "item/commandExecution/requestApproval";
-    let question = second.wait_for_notification("an approval request from the other process", is_question)?;
+    let question =
+        second.wait_for_notification("an approval request from the other process", is_question)?;
     second.send(&json!({"id": question["id"], "result": {"decision": "decline"}}))?;
     let is_resolved = |it: &Value| it["method"] == "serverRequest/resolved";
     let resolved = second.wait_for_notification("that it was answered", is_resolved)?;
@@ -99,7 +108,11 @@ fn check_remote_approval(second: &mut NodeProcess, thread: &str) -> Result<Optio
 }
 
 /// Checks that the ended process released the thread before the other one acquired it.
-fn check_released_before_acquired(raddle: &Path, home: &MockHome, thread: &str) -> Result<Option<String>> {
+fn check_released_before_acquired(
+    raddle: &Path,
+    home: &MockHome,
+    thread: &str,
+) -> Result<Option<String>> {
     let records = records::of(raddle, home.path(), thread)?;
     let events = || records.iter().map(|it| &it["record"]["body"]["event"]);
     let released_at = events().position(|it| it["released"].is_object());
@@ -108,5 +121,6 @@ fn check_released_before_acquired(raddle: &Path, home: &MockHome, thread: &str) 
         .filter(|(_, it)| it["owned"].is_object());
     let acquired_at = owned.nth(1).map(|(at, _)| at);
     let is_well = released_at.is_some() && released_at < acquired_at;
-    Ok((!is_well).then(|| format!("{thread} was left at {released_at:?}, and taken at {acquired_at:?}")))
+    Ok((!is_well)
+        .then(|| format!("{thread} was left at {released_at:?}, and taken at {acquired_at:?}")))
 }

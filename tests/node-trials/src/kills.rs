@@ -96,7 +96,8 @@ impl<'a> KillTrial<'a> {
     fn load(&mut self) -> Result<()> {
         let mut request_ids = Vec::new();
         for thread in &self.threads {
-            request_ids.push(self.nodes[thread.users[0]].send_request("turn/start", load(&thread.id))?);
+            request_ids
+                .push(self.nodes[thread.users[0]].send_request("turn/start", load(&thread.id))?);
         }
         for (thread, id) in self.threads.iter_mut().zip(request_ids) {
             let node = &mut self.nodes[thread.users[0]];

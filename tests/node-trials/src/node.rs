@@ -105,7 +105,11 @@ impl NodeProcess {
     }
 
     /// Waits for a notification that matches.
-    pub fn wait_for_notification<F: Fn(&Value) -> bool>(&mut self, what: &str, is_it: F) -> Result<Value> {
+    pub fn wait_for_notification<F: Fn(&Value) -> bool>(
+        &mut self,
+        what: &str,
+        is_it: F,
+    ) -> Result<Value> {
         let end = Instant::now() + NODE_TIMEOUT;
         let mut checked = 0;
         loop {

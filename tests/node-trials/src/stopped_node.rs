@@ -56,7 +56,9 @@ pub fn run(raddle: &Path) -> Result<Vec<String>> {
     let is_end = |it: &Value| it["method"] == "turn/completed";
     let notification = owner.wait_for_notification("the end of the turn", is_end)?;
     if notification["params"]["turn"]["status"] != "completed" {
-        problems.push(format!("the turn of a process that was stopped: {notification}"));
+        problems.push(format!(
+            "the turn of a process that was stopped: {notification}"
+        ));
     }
     new_client.call("thread/resume", &resume)?;
     let more = json!({"threadId": thread, "input": text_input("still there?")});
@@ -69,7 +71,9 @@ pub fn run(raddle: &Path) -> Result<Vec<String>> {
     let confirmed = turn["turn"]["id"].as_str().map(str::to_owned);
     let confirmed: BTreeSet<String> = confirmed.into_iter().collect();
     problems.extend(records::problems(raddle, home.path(), thread, &confirmed)?);
-    println!("a process was stopped, clients of other processes received errors, and its thread continued");
+    println!(
+        "a process was stopped, clients of other processes received errors, and its thread continued"
+    );
     Ok(problems)
 }
 

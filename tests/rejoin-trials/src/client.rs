@@ -48,7 +48,9 @@ impl ServerMessage {
         fn raw_params(it: &ServerMessage) -> Option<&str> {
             it.params.as_ref().map(|it| it.get())
         }
-        self.method == other.method && self.seq == other.seq && raw_params(self) == raw_params(other)
+        self.method == other.method
+            && self.seq == other.seq
+            && raw_params(self) == raw_params(other)
     }
 }
 
@@ -64,7 +66,11 @@ impl RejoinClient {
         Self::with_name(wire, opt_ins, "rejoin")
     }
 
-    pub fn with_name(wire: Box<dyn MessageWire>, opt_ins: ClientOptIns, name: &str) -> Result<Self> {
+    pub fn with_name(
+        wire: Box<dyn MessageWire>,
+        opt_ins: ClientOptIns,
+        name: &str,
+    ) -> Result<Self> {
         let mut client = Self {
             wire,
             next_id: 0,

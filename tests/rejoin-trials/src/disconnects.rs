@@ -84,7 +84,9 @@ impl PausedThread {
     /// Completes the message. All connected clients must have the state that `thread/read` returns.
     pub fn complete(&mut self, harness: &RejoinHarness) -> Result<Fold> {
         harness.release(1)?;
-        let ObservedThread { thread, messages, .. } = &self.observed;
+        let ObservedThread {
+            thread, messages, ..
+        } = &self.observed;
         let mut fold = Fold::default();
         for message in messages {
             fold.apply(message)?;
@@ -92,7 +94,9 @@ impl PausedThread {
         fold.apply_until_over(&mut self.observer, thread)?;
         fold.ensure_matches_server(&mut self.observer, thread)?;
         self.stock_fold.apply_until_over(&mut self.stock, thread)?;
-        self.stock_fold.ensure_equal(&fold).context("the stock client")?;
+        self.stock_fold
+            .ensure_equal(&fold)
+            .context("the stock client")?;
         Ok(fold)
     }
 }
@@ -144,7 +148,8 @@ impl ObservedThread {
             client.rejoin(&self.thread, *after_seq)?;
             let mut fold = before.clone();
             fold.apply_until_over(&mut client, &self.thread)?;
-            fold.ensure_equal(whole).with_context(|| format!("after {after_seq}"))?;
+            fold.ensure_equal(whole)
+                .with_context(|| format!("after {after_seq}"))?;
         }
         Ok(cursors.len())
     }

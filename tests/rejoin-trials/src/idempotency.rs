@@ -206,7 +206,10 @@ impl ThreadFixture {
             ThreadSetup::Nothing | ThreadSetup::Idle | ThreadSetup::WithGoal => &[],
         };
         for prompt in turns {
-            let mut started = client.request("turn/start", fixture.with_thread(json!({"input": text(prompt)})))?;
+            let mut started = client.request(
+                "turn/start",
+                fixture.with_thread(json!({"input": text(prompt)})),
+            )?;
             fixture.turn = started["turn"]["id"].take();
             if *prompt != HELD {
                 fixture.wait(client)?;
@@ -406,13 +409,19 @@ impl CaseResult {
             });
         }
         let params = fixture.with_thread(json!({}));
-        let mut response = client.request("thread/read", fixture.with_thread(json!({"includeTurns": true})))?;
+        let mut response = client.request(
+            "thread/read",
+            fixture.with_thread(json!({"includeTurns": true})),
+        )?;
         let thread = &mut response["thread"];
         let mut goal = client.request("thread/goal/get", params.clone())?;
         let queue = client.request("thread/queue/list", params)?;
         let queue = queue["data"].as_array().cloned().unwrap_or_default();
         let resumed = match threads {
-            [_, 0] => client.request("thread/resume", fixture.with_thread(json!({"excludeTurns": true})))?,
+            [_, 0] => client.request(
+                "thread/resume",
+                fixture.with_thread(json!({"excludeTurns": true})),
+            )?,
             _ => Value::Null,
         };
         Ok(Self {
@@ -458,7 +467,8 @@ fn turns(turns: &Value) -> Vec<TurnSummary> {
         let items = turn["items"].as_array().cloned().unwrap_or_default();
         let items = items.into_iter();
         let items = items.filter(|it| it["type"] != "agentMessage" && it["type"] != "reasoning");
-        let values = items.map(|it| json!([it["type"], it["content"], it["command"], it["review"]]));
+        let values =
+            items.map(|it| json!([it["type"], it["content"], it["command"], it["review"]]));
         values.collect()
     };
     let summaries = turns.iter().map(|turn| TurnSummary {

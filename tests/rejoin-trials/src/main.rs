@@ -55,9 +55,13 @@ fn main() -> Result<()> {
     let arguments = RejoinArgs::parse();
     let harness = RejoinHarness::open(&arguments.raddle)?;
     let mut paused = PausedThread::open(&harness, arguments.cuts)?;
-    through_sockets("in the middle", |endpoint| paused.observed.check_messages(endpoint))?;
+    through_sockets("in the middle", |endpoint| {
+        paused.observed.check_messages(endpoint)
+    })?;
     let whole = paused.complete(&harness)?;
-    through_sockets("afterwards", |endpoint| paused.observed.check_final_state(endpoint, &whole))?;
+    through_sockets("afterwards", |endpoint| {
+        paused.observed.check_final_state(endpoint, &whole)
+    })?;
     drop(paused);
     for endpoint in [
         ServerEndpoint::Websocket,
@@ -97,7 +101,10 @@ fn main() -> Result<()> {
 }
 
 /// Runs a trial over both kinds of sockets at once.
-fn through_sockets(when: &str, trial: impl Fn(ServerEndpoint) -> Result<usize> + Sync) -> Result<()> {
+fn through_sockets(
+    when: &str,
+    trial: impl Fn(ServerEndpoint) -> Result<usize> + Sync,
+) -> Result<()> {
     let run_trial = &|endpoint| {
         let start = Instant::now();
         let cuts = trial(endpoint).with_context(|| format!("{endpoint:?}, {when}"))?;

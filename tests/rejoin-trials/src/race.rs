@@ -102,15 +102,21 @@ pub fn race(harness: &RejoinHarness, races: usize) -> Result<usize> {
             RequestResolution::of(&mut first, &thread)?,
             RequestResolution::of(&mut second, &thread)?,
         ];
-        ensure!(resolutions[0] == resolutions[1], "{kind:?}: {resolutions:?}");
+        ensure!(
+            resolutions[0] == resolutions[1],
+            "{kind:?}: {resolutions:?}"
+        );
         let [resolution, _] = resolutions;
-        let winner = resolution.winner(kind, &requests[0].id, &mark).and_then(|winner| {
-            let by = resolution.resolved.first().map(|(_, _, by)| by);
-            let is_right = by.is_none_or(|by| by == NAMES[winner]);
-            ensure!(is_right, "another is said to have won");
-            Ok(winner)
-        });
-        let winner = winner.with_context(|| format!("{kind:?} in race {number}: {resolution:?}"))?;
+        let winner = resolution
+            .winner(kind, &requests[0].id, &mark)
+            .and_then(|winner| {
+                let by = resolution.resolved.first().map(|(_, _, by)| by);
+                let is_right = by.is_none_or(|by| by == NAMES[winner]);
+                ensure!(is_right, "another is said to have won");
+                Ok(winner)
+            });
+        let winner =
+            winner.with_context(|| format!("{kind:?} in race {number}: {resolution:?}"))?;
         wins += usize::from(winner == 0);
     }
     Ok(wins)
@@ -184,7 +190,8 @@ impl RequestResolution {
                     match item["type"].as_str() {
                         Some("userMessage") => {}
                         Some("agentMessage") => {
-                            resolution.final_text = item["text"].as_str().unwrap_or_default().to_owned();
+                            resolution.final_text =
+                                item["text"].as_str().unwrap_or_default().to_owned();
                         }
                         _ => resolution.item = item,
                     }
@@ -211,7 +218,10 @@ impl RequestResolution {
             },
             Kind::Question | Kind::ClientTool => {
                 let mentions = NAMES.map(|name| self.final_text.contains(name));
-                ensure!(mentions[0] != mentions[1], "the model was told of {mentions:?}");
+                ensure!(
+                    mentions[0] != mentions[1],
+                    "the model was told of {mentions:?}"
+                );
                 usize::from(mentions[1])
             }
         })

@@ -13,7 +13,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::attempts::{self, BLOCKED_EXIT_CODE, ON_TERMINAL};
 use crate::host::EscapeHost;
-use crate::ordinary_work::{ORDINARY, OrdinaryWork, FORK_BOMB};
+use crate::ordinary_work::{FORK_BOMB, ORDINARY, OrdinaryWork};
 use crate::plain_bwrap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -161,7 +161,8 @@ fn start(launch: &Launch, inherit: bool, stdin: Stdio, errors: &Path) -> Result<
 /// Returns the attempt's own result. An exit that it did not choose is not a success of the
 /// sandbox: perhaps it never began.
 fn attempt_result(name: &str, status: ExitStatus, stderr: &str) -> Result<Option<String>> {
-    let is_killed = status.signal() == Some(libc::SIGSYS) || status.code() == Some(128 + libc::SIGSYS);
+    let is_killed =
+        status.signal() == Some(libc::SIGSYS) || status.code() == Some(128 + libc::SIGSYS);
     match status.code() {
         Some(0) => Ok(None),
         Some(code) if code == i32::from(BLOCKED_EXIT_CODE) => Ok(Some(stderr.replace('\n', " "))),

@@ -72,7 +72,9 @@ impl Cost {
                 let confined = first.wrap(plain.clone(), &protected_policy)?;
                 start(&confined.launch)
             })?);
-            durations[3].push(time(|| start(&second.wrap(plain.clone(), &unprotected)?.launch))?);
+            durations[3].push(time(|| {
+                start(&second.wrap(plain.clone(), &unprotected)?.launch)
+            })?);
         }
         let [plain, bare, first, second] = durations.map(median);
         let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();

@@ -90,7 +90,10 @@ impl EscapeHost {
         let left_open = (File::open(testbed.outside())?, left_open);
         rustix::io::fcntl_setfd(&left_open.0, FdFlags::empty())?;
         rustix::io::fcntl_setfd(&left_open.1, FdFlags::empty())?;
-        let (name, make) = (queue_name(&testbed), (libc::O_CREAT | libc::O_RDWR) as usize);
+        let (name, make) = (
+            queue_name(&testbed),
+            (libc::O_CREAT | libc::O_RDWR) as usize,
+        );
         let named_queue = syscalls::call(libc::SYS_mq_open, &[syscalls::at(&name), make, 0o600, 0])
             .context("a named queue")?;
         let before = snapshot(&testbed)?;
@@ -181,7 +184,10 @@ impl EscapeHost {
             }
             Err(error) => return Err(error).context("the daemon's pipe"),
         };
-        let events = poll(&mut [PollFd::new(&pipe, PollFlags::ERR)], Some(&EXIT_TIMEOUT))?;
+        let events = poll(
+            &mut [PollFd::new(&pipe, PollFlags::ERR)],
+            Some(&EXIT_TIMEOUT),
+        )?;
         Ok(events == 0)
     }
 

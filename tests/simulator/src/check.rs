@@ -181,7 +181,8 @@ impl Oracle {
         match &**event {
             Event::TurnStarted(it) => {
                 self.open_turn = Some(it.turn.clone());
-                self.inputs_before.insert(record.seq, self.expected_inputs.clone());
+                self.inputs_before
+                    .insert(record.seq, self.expected_inputs.clone());
                 self.turns.push((it.turn.clone(), record.seq));
             }
             Event::TurnEnded(_) => {
@@ -337,7 +338,12 @@ impl Oracle {
         let seq = announcement.record.seq;
         match self.stored_rows.get(&seq) {
             Some(row) if row.record == announcement.record => {}
-            Some(_) => return broken(I6, format!("{seq} is announced otherwise than it is stored")),
+            Some(_) => {
+                return broken(
+                    I6,
+                    format!("{seq} is announced otherwise than it is stored"),
+                );
+            }
             None => return broken(I6, format!("{seq} is announced and not stored")),
         }
         if let Some(expected) = self.expected.as_ref().and_then(|all| all.get(&seq))
@@ -345,7 +351,8 @@ impl Oracle {
         {
             return broken(I6, format!("{seq} is announced otherwise than on replay"));
         }
-        self.announced.insert(seq, Rc::new(announcement.record.clone()));
+        self.announced
+            .insert(seq, Rc::new(announcement.record.clone()));
         Ok(())
     }
 
@@ -354,7 +361,10 @@ impl Oracle {
         match self.announced.get(&record.seq) {
             Some(record_announced) if **record_announced != *record => broken(
                 "I6 numbers are not reused",
-                format!("{} was announced and is stored with other content", record.seq),
+                format!(
+                    "{} was announced and is stored with other content",
+                    record.seq
+                ),
             ),
             _ => Ok(()),
         }
@@ -384,7 +394,12 @@ impl Oracle {
     /// I7: the log contains what was acknowledged, in order, with nothing between.
     fn i7_prefix(&self, after: Seq, rows: &[Rc<LogRow>]) -> Check {
         const I7: &str = "I7 prefix";
-        let mut newest = self.stored_rows.keys().next_back().copied().unwrap_or(Seq::ZERO);
+        let mut newest = self
+            .stored_rows
+            .keys()
+            .next_back()
+            .copied()
+            .unwrap_or(Seq::ZERO);
         if newest != after {
             return broken(
                 I7,

@@ -12,7 +12,7 @@ use raddle_core::{
     TurnId, TurnKind,
 };
 
-use crate::client_view::{ClientView, SentRequest, AnnouncedRecord};
+use crate::client_view::{AnnouncedRecord, ClientView, SentRequest};
 use crate::rng::Rng;
 use crate::scenario::Scenario;
 

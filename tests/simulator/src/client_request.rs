@@ -29,8 +29,8 @@ impl SimWorld {
                 _ => TurnKind::Work,
             };
             let settings = rng.percent(15).then(|| Box::new(other_settings(rng)));
-            let text =
-                (kind != TurnKind::Compaction && rng.percent(97)).then(|| unique_text(&mut lane.minted));
+            let text = (kind != TurnKind::Compaction && rng.percent(97))
+                .then(|| unique_text(&mut lane.minted));
             return Some(ClientRequest::Turn {
                 text,
                 kind,
@@ -119,7 +119,8 @@ impl SimWorld {
 
     /// Makes the command for a request: the node chooses the ids and looks up what it needs.
     pub fn command_of(&mut self, thread: usize, request: &ClientRequest) -> Command {
-        let revert = matches!(request, ClientRequest::Revert(_)).then(|| self.revert_target(thread));
+        let revert =
+            matches!(request, ClientRequest::Revert(_)).then(|| self.revert_target(thread));
         let lane = &mut self.lanes[thread];
         lane.minted += 1;
         let minted = lane.minted;

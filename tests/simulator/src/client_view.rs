@@ -98,7 +98,8 @@ impl ClientView {
 
     /// Applies all notifications of a record.
     pub fn apply_all(&mut self, notifications: &[Notification]) -> Result<(), ViewError> {
-        notifications.iter()
+        notifications
+            .iter()
             .try_for_each(|notification| self.apply(notification))
     }
 

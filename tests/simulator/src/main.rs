@@ -82,7 +82,12 @@ fn reaching(what: &str, arguments: &SimulatorArgs) -> Result<ExitCode> {
         bail!("nothing is counted as {what:?}; `--counters` prints what is");
     }
     let seeds = arguments.from..arguments.from + arguments.seeds;
-    let reach = |seed: &u64| play(&Scenario::of(*seed), false).coverage.0.contains_key(what);
+    let reach = |seed: &u64| {
+        play(&Scenario::of(*seed), false)
+            .coverage
+            .0
+            .contains_key(what)
+    };
     let matching: Vec<u64> = seeds.filter(reach).take(3).collect();
     println!("{what}: {matching:?}");
     Ok(code(!matching.is_empty()))

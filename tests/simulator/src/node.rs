@@ -74,9 +74,15 @@ impl SimWorld {
     ) -> Check {
         if !self.nodes[node].live.contains_key(&thread) {
             match message {
-                ToNode::Subscribe(cursor) => {
-                    self.request_open(thread, node, OpenWaiter { client, link, cursor })
-                }
+                ToNode::Subscribe(cursor) => self.request_open(
+                    thread,
+                    node,
+                    OpenWaiter {
+                        client,
+                        link,
+                        cursor,
+                    },
+                ),
                 ToNode::Request { number, .. } => {
                     let refusal = Err(Refusal::OwnedElsewhere);
                     self.send_to_client(thread, client, link, ToClient::Reply(number, refusal));

@@ -241,7 +241,12 @@ impl SimWorld {
     }
 
     fn last_checks(&self) -> Check {
-        for (thread, lane) in self.lanes.iter().enumerate().filter(|(_, lane)| !lane.removed) {
+        for (thread, lane) in self
+            .lanes
+            .iter()
+            .enumerate()
+            .filter(|(_, lane)| !lane.removed)
+        {
             ending::i5_all_ended(&lane.oracle)?;
             lane.oracle.i8_opens_alike(self.store.log(thread))?;
             for client in &lane.clients {

@@ -232,7 +232,8 @@ impl FaultCase {
             is_cut_off && self.is_retried && matches!(wire, "chat" | "gemini") && retries > 0;
         // On the other wires, the user's input and the compaction prompt are one message, so every
         // call requests the fault again.
-        let is_compacted_successfully = self.is_compacted && (is_mid_response || wire == "responses");
+        let is_compacted_successfully =
+            self.is_compacted && (is_mid_response || wire == "responses");
         let provider = Provider {
             model,
             retries,

@@ -44,7 +44,9 @@ pub fn run(raddle: &Path) -> Result<Option<String>> {
             .status()?;
         println!("{:<20}{:>6}", "a full disk", 1);
         let has_failed = !status.success();
-        return Ok(has_failed.then(|| "the turn on a full disk ended otherwise, see above".to_owned()));
+        return Ok(
+            has_failed.then(|| "the turn on a full disk ended otherwise, see above".to_owned())
+        );
     }
     println!("a full disk: not possible here, because this may not mount one");
     Ok(None)

@@ -153,7 +153,11 @@ impl TurnsHarness {
         let mut problems = Vec::new();
         for (thread, plan) in threads.iter().zip(&plans) {
             let observation = &self.observations[thread];
-            problems.extend(observation.problems(case, plan).map(|it| of_thread(thread, &it)));
+            problems.extend(
+                observation
+                    .problems(case, plan)
+                    .map(|it| of_thread(thread, &it)),
+            );
         }
         let expected: usize = plans.iter().map(|plan| case.calls(plan)).sum();
         if calls != expected {

@@ -96,7 +96,8 @@ impl TurnObservation {
     fn complete(&mut self, item: &Value) {
         let id = id(item);
         let Some(streamed) = self.open.remove(&id) else {
-            self.problems.push(format!("{id} was completed and not open"));
+            self.problems
+                .push(format!("{id} was completed and not open"));
             return;
         };
         let parts = |of: &Value| -> String {
@@ -109,8 +110,9 @@ impl TurnObservation {
             _ => return,
         };
         if text != streamed {
-            self.problems
-                .push(format!("{id} says {text:?}, and its deltas said {streamed:?}"));
+            self.problems.push(format!(
+                "{id} says {text:?}, and its deltas said {streamed:?}"
+            ));
         }
     }
 

@@ -73,7 +73,8 @@ pub fn check(tree: &Tree, packages: &[Package]) -> Vec<String> {
         let allowed_for_tests = format!("{}{TESTS}", package.name);
         let allowed_for_tests = layers.get(&allowed_for_tests);
         let dependencies = package.depends_on.iter().map(|it| (it, false));
-        for (below, for_tests) in dependencies.chain(package.tests_need.iter().map(|it| (it, true))) {
+        for (below, for_tests) in dependencies.chain(package.tests_need.iter().map(|it| (it, true)))
+        {
             let has = |list: Option<&BTreeSet<String>>| list.is_some_and(|it| it.contains(below));
             if !(has(allowed) || for_tests && has(allowed_for_tests)) {
                 problems.push(format!(

@@ -58,6 +58,9 @@ mod tests {
             ("crates/b/src/lib.rs", "//! The words.\n"),
         ]));
         assert_eq!(reported.len(), 1, "{reported:?}");
-        assert!(reported[0].starts_with("crates/a/src/lib.rs"), "{reported:?}");
+        assert!(
+            reported[0].starts_with("crates/a/src/lib.rs"),
+            "{reported:?}"
+        );
     }
 }

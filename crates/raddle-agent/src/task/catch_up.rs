@@ -106,13 +106,18 @@ impl Task {
         };
         let stored = thread.head();
         self.catch_ups.stored.store(stored.0, Ordering::Release);
-        let lacks_capacity = |subscription: &Subscription| !subscription.is_catching_up() && !subscription.subscriber.has_capacity();
+        let lacks_capacity = |subscription: &Subscription| {
+            !subscription.is_catching_up() && !subscription.subscriber.has_capacity()
+        };
         if !self.subscriptions.iter().any(lacks_capacity) {
             return;
         }
         let reader = Box::new(CatchUpReader::at_head(thread));
         let mut subscriptions = std::mem::take(&mut self.subscriptions);
-        for seat in subscriptions.iter_mut().filter(|subscription| lacks_capacity(subscription)) {
+        for seat in subscriptions
+            .iter_mut()
+            .filter(|subscription| lacks_capacity(subscription))
+        {
             tracing::debug!(thread = %self.id, after = %stored, "a slow client switches to catch-up");
             self.shared.counters.fell_behind.add(1);
             self.start_catch_up(seat, reader.clone());
@@ -121,7 +126,11 @@ impl Task {
     }
 
     /// Adds a returning subscriber, which first catches up after its cursor.
-    pub(super) fn resubscribe(&mut self, subscriber: Arc<dyn Subscriber>, reader: Box<CatchUpReader>) {
+    pub(super) fn resubscribe(
+        &mut self,
+        subscriber: Arc<dyn Subscriber>,
+        reader: Box<CatchUpReader>,
+    ) {
         let stored = self.writer.stored();
         self.catch_ups.stored.store(stored.0, Ordering::Release);
         let mut subscription = self.catch_ups.subscription(subscriber);
@@ -147,17 +156,11 @@ impl Task {
             is_complete: false,
         };
         let job = self.catch_ups.jobs.spawn(job.run());
-        subscription.catch_up = Some(CatchUp {
-            notices,
-            job,
-        });
+        subscription.catch_up = Some(CatchUp { notices, job });
     }
 
     /// Handles a job that has nearly caught up, or whose subscriber is gone.
-    pub(super) fn catch_up_ended(
-        &mut self,
-        joined: Result<(CatchUpJob, ReadProgress), JoinError>,
-    ) {
+    pub(super) fn catch_up_ended(&mut self, joined: Result<(CatchUpJob, ReadProgress), JoinError>) {
         match joined {
             Ok((job, ReadProgress::Closed)) => self
                 .subscriptions

@@ -21,8 +21,8 @@ impl Task {
                     return;
                 };
                 let settings = thread.effective_settings();
-                let tools =
-                    OfferedTools::of(&thread.settings().client_tools).with_goal(thread.has_active_goal());
+                let tools = OfferedTools::of(&thread.settings().client_tools)
+                    .with_goal(thread.has_active_goal());
                 let meter = UsageMeter::default();
                 let work = ModelWork {
                     journal: self.journal.clone(),

@@ -51,7 +51,9 @@ impl Task {
             let turn = thread.turn().map(|it| &it.id);
             self.progress.0 = turn.zip(thread.waiting_for()).map(|(turn, waiting_for)| {
                 let previous = previous.filter(|it| it.turn == *turn);
-                let due = previous.as_ref().map_or(now + PROGRESS_INTERVAL, |it| it.due);
+                let due = previous
+                    .as_ref()
+                    .map_or(now + PROGRESS_INTERVAL, |it| it.due);
                 let same = previous.filter(|it| it.waiting_for == waiting_for);
                 ObservedWait {
                     turn: turn.clone(),
@@ -94,8 +96,9 @@ impl Task {
             since_ms,
         });
         let notice = Delivery::Notice(Arc::new(progress));
-        self.subscriptions
-            .retain(|subscription| !receives_progress(subscription) || subscription.notice(&notice));
+        self.subscriptions.retain(|subscription| {
+            !receives_progress(subscription) || subscription.notice(&notice)
+        });
     }
 }
 

@@ -96,7 +96,9 @@ impl Task {
                 };
                 let reader = CatchUpReader::returning(known_thread, &subscribed.thread);
                 let start_point = StartPoint::After(Box::new(reader));
-                is_answered(reply(Ok(subscribed))).await.then_some(start_point)
+                is_answered(reply(Ok(subscribed)))
+                    .await
+                    .then_some(start_point)
             })
         } else {
             let answer = match reply(Ok(subscribed)) {
@@ -176,7 +178,10 @@ impl Task {
 
     /// Removes a subscriber. Returns whether it was subscribed.
     pub(super) fn remove_subscriber(&mut self, subscriber: &Arc<dyn Subscriber>) -> bool {
-        let at = self.subscriptions.iter().position(|subscription| subscription.is(subscriber));
+        let at = self
+            .subscriptions
+            .iter()
+            .position(|subscription| subscription.is(subscriber));
         at.map(|at| self.subscriptions.remove(at).clear()).is_some()
     }
 

@@ -47,7 +47,8 @@ impl Task {
                 notification: notification.clone(),
                 seq,
             };
-            self.subscriptions.retain(|subscription| subscription.deliver(&numbered));
+            self.subscriptions
+                .retain(|subscription| subscription.deliver(&numbered));
             if scope == Scope::Everyone {
                 self.tell_others(&Delivery::Notice(notification));
             }
@@ -68,8 +69,9 @@ impl Task {
             Some(subscriber) if subscriber.can_answer() => drop(subscriber.deliver(&delivery)),
             Some(_) => {}
             None => {
-                let is_kept =
-                    |subscription: &Subscription| !subscription.subscriber.can_answer() || subscription.deliver(&delivery);
+                let is_kept = |subscription: &Subscription| {
+                    !subscription.subscriber.can_answer() || subscription.deliver(&delivery)
+                };
                 self.subscriptions.retain(is_kept);
             }
         }
@@ -139,20 +141,25 @@ impl Task {
     /// Sends an event that is not a record to the subscribers.
     pub(super) fn notice(&mut self, notification: Notification) {
         let notice = Delivery::Notice(Arc::new(notification));
-        self.subscriptions.retain(|subscription| subscription.notice(&notice));
+        self.subscriptions
+            .retain(|subscription| subscription.notice(&notice));
     }
 
     /// Sends an event that is not a record to all clients.
     pub(super) fn notice_all(&mut self, notification: Notification) {
         let notice = Delivery::Notice(Arc::new(notification));
-        self.subscriptions.retain(|subscription| subscription.notice(&notice));
+        self.subscriptions
+            .retain(|subscription| subscription.notice(&notice));
         self.tell_others(&notice);
     }
 
     /// Sends an event to the clients that do not receive it as subscribers.
     fn tell_others(&self, notice: &Delivery) {
-        let is_subscriber =
-            |it: &Arc<dyn Subscriber>| self.subscriptions.iter().any(|subscription| subscription.is(it));
+        let is_subscriber = |it: &Arc<dyn Subscriber>| {
+            self.subscriptions
+                .iter()
+                .any(|subscription| subscription.is(it))
+        };
         self.shared.tell_others(notice, is_subscriber);
     }
 }

@@ -16,7 +16,10 @@ use super::Task;
 /// Principal of answers by a webhook.
 const WEBHOOK: &str = "webhook";
 
-/// Maximum length of a question to a webhook. A longer one is declined at its deadline.
+/// Limit: an approval request that is sent to a webhook; beyond it, it is not sent, and is denied
+/// at its deadline.
+///
+/// A longer one is declined at its deadline.
 const QUESTION_BYTES_MAX: usize = 256 << 10;
 
 impl Task {
@@ -117,7 +120,9 @@ impl Task {
                     return tracing::warn!(%thread, %request, why, "a webhook gave no answer");
                 }
             };
-            let _ = reporter.send(answer_command(request, WEBHOOK, answer)).await;
+            let _ = reporter
+                .send(answer_command(request, WEBHOOK, answer))
+                .await;
         }
     }
 

@@ -9,7 +9,8 @@ use tokio::time::Instant;
 use super::{Task, TaskEnd, TaskMessage};
 use crate::AgentError;
 
-/// Time for which a thread without subscribers and activity stays in memory.
+/// Limit: time an idle thread without subscribers stays loaded; beyond it, the thread is unloaded
+/// with `notLoaded` and `thread/closed`; the next request opens it again.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
 /// Reason why a thread is unloaded.

@@ -63,7 +63,10 @@ impl ToolGate {
             return self.tools.run(job).await;
         };
         let (thread, settings) = (job.thread, job.settings.clone());
-        match self.authorization(thread, &settings, &call, &approvals).await {
+        match self
+            .authorization(thread, &settings, &call, &approvals)
+            .await
+        {
             Ok(authorization) => {
                 job.authorization = authorization;
                 self.tools.run(job).await

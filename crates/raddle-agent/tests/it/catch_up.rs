@@ -10,7 +10,7 @@ use raddle_protocol::Notification;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::script::ScriptLine;
-use super::{begin, client, journal, execute, rename, subscribe, threads, turn, until};
+use super::{begin, client, execute, journal, rename, subscribe, threads, turn, until};
 
 /// A subscriber that accepts nothing while it is full.
 struct SlowSubscriber {
@@ -110,7 +110,8 @@ async fn a_slow_subscriber_catches_up_and_then_receives_live_events() {
         &[ScriptLine::Says("one")],
         &[ScriptLine::Begins("two"), ScriptLine::Hangs],
     ];
-    let (_threads, thread, (slow, mut deliveries), mut witness_deliveries) = with_slow_subscriber(script).await;
+    let (_threads, thread, (slow, mut deliveries), mut witness_deliveries) =
+        with_slow_subscriber(script).await;
     execute(&thread, turn("t1", "hi")).await.expect("a turn");
     until(&mut witness_deliveries, "turn/completed").await;
     execute(&thread, turn("t2", "hi")).await.expect("a turn");
@@ -142,7 +143,10 @@ async fn a_slow_subscriber_catches_up_and_then_receives_live_events() {
         ]
     );
     execute(&thread, rename(Some("b"))).await.expect("a name");
-    assert_eq!(deliveries.recv().await.as_deref(), Some("thread/name/updated"));
+    assert_eq!(
+        deliveries.recv().await.as_deref(),
+        Some("thread/name/updated")
+    );
     let numbers = slow.numbers.lock().expect("numbers").clone();
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
 }
@@ -150,7 +154,8 @@ async fn a_slow_subscriber_catches_up_and_then_receives_live_events() {
 #[tokio::test]
 async fn a_slow_subscriber_receives_all_stored_records_after_an_unload() {
     let script: &[&[ScriptLine]] = &[&[ScriptLine::Says("one")]];
-    let (threads, thread, (slow, mut deliveries), mut witness_deliveries) = with_slow_subscriber(script).await;
+    let (threads, thread, (slow, mut deliveries), mut witness_deliveries) =
+        with_slow_subscriber(script).await;
     execute(&thread, turn("t1", "hi")).await.expect("a turn");
     until(&mut witness_deliveries, "turn/completed").await;
     drop(thread);
@@ -158,12 +163,16 @@ async fn a_slow_subscriber_receives_all_stored_records_after_an_unload() {
     until(&mut witness_deliveries, "thread/closed").await;
     slow.empty();
     let received = until(&mut deliveries, "thread/closed").await;
-    assert_eq!(received[received.len() - 2..], ["turn/completed", "thread/closed"]);
+    assert_eq!(
+        received[received.len() - 2..],
+        ["turn/completed", "thread/closed"]
+    );
 }
 
 #[tokio::test]
 async fn a_slow_subscriber_is_notified_once_of_a_deletion() {
-    let (threads, thread, (slow, mut deliveries), mut witness_deliveries) = with_slow_subscriber(&[]).await;
+    let (threads, thread, (slow, mut deliveries), mut witness_deliveries) =
+        with_slow_subscriber(&[]).await;
     let delete = raddle_core::Command::Delete(raddle_core::Delete { principal: None });
     execute(&thread, delete).await.expect("deleted");
     until(&mut witness_deliveries, "thread/deleted").await;
@@ -176,7 +185,8 @@ async fn a_slow_subscriber_is_notified_once_of_a_deletion() {
 #[tokio::test]
 async fn a_slow_subscriber_receives_nothing_after_it_unsubscribes() {
     let script: &[&[ScriptLine]] = &[&[ScriptLine::Says("one")]];
-    let (_threads, thread, (slow, mut deliveries), mut witness_deliveries) = with_slow_subscriber(script).await;
+    let (_threads, thread, (slow, mut deliveries), mut witness_deliveries) =
+        with_slow_subscriber(script).await;
     assert_eq!(thread.unsubscribe(slow.clone()).await, Ok(true));
     slow.empty();
     execute(&thread, turn("t1", "hi")).await.expect("a turn");
@@ -186,7 +196,8 @@ async fn a_slow_subscriber_receives_nothing_after_it_unsubscribes() {
 
 #[tokio::test]
 async fn a_returning_subscriber_catches_up_at_its_own_pace() {
-    let (_threads, thread, (slow, mut deliveries), mut witness_deliveries) = with_slow_subscriber(&[]).await;
+    let (_threads, thread, (slow, mut deliveries), mut witness_deliveries) =
+        with_slow_subscriber(&[]).await;
     assert_eq!(thread.unsubscribe(slow.clone()).await, Ok(true));
     let (other, _) = client();
     let cursor = subscribe(&thread, other).await.head;
@@ -208,7 +219,10 @@ async fn a_returning_subscriber_catches_up_at_its_own_pace() {
 
     slow.empty();
     for _ in 0..3 {
-        assert_eq!(deliveries.recv().await.as_deref(), Some("thread/name/updated"));
+        assert_eq!(
+            deliveries.recv().await.as_deref(),
+            Some("thread/name/updated")
+        );
     }
     let numbers = slow.numbers.lock().expect("numbers").clone();
     assert_eq!(numbers, [1, 2, 3].map(|after| cursor.0 + after));

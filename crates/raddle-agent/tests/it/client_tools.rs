@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::script::{ScriptLine, ScriptedAnswers};
-use crate::{client, journal, execute, started, subscribe, threads_with, turn, until};
+use crate::{client, execute, journal, started, subscribe, threads_with, turn, until};
 
 const LOOK: &[ScriptLine] = &[ScriptLine::Calls("look", "{}")];
 const DONE: &[ScriptLine] = &[ScriptLine::Says("done")];
@@ -195,7 +195,10 @@ async fn a_client_that_cannot_run_the_tool_does_not_stop_the_timeout() {
     let (other, mut deliveries) = client();
     subscribe(&harness.thread, other.clone()).await;
     until(&mut deliveries, "ask item/tool/call").await;
-    let none_left = harness.thread.note_cannot_answer(RequestNumber(0), other).await;
+    let none_left = harness
+        .thread
+        .note_cannot_answer(RequestNumber(0), other)
+        .await;
     assert_eq!(none_left, Ok(false), "the first may");
     harness.unsubscribe().await;
     until(&mut deliveries, "turn/completed").await;
@@ -286,7 +289,8 @@ async fn rules_match_tools_by_name() {
         (&[("*", ask), ("look", allow)], LOOK, ask),
         (&[("*", ask), ("l*k", deny)], LOOK, deny),
     ] {
-        let mut harness = start_turn(&[call, DONE], rules_by_name(rules, UnattendedPolicy::Park)).await;
+        let mut harness =
+            start_turn(&[call, DONE], rules_by_name(rules, UnattendedPolicy::Park)).await;
         match expected {
             Verdict::Allow => {
                 until(&mut harness.deliveries, "ask item/tool/call").await;

@@ -13,7 +13,7 @@ use raddle_store::{FaultMode, FaultyJournal};
 use tokio::sync::oneshot;
 
 use super::script::ScriptedAnswers;
-use super::{client, options, execute, rename, started};
+use super::{client, execute, options, rename, started};
 
 fn idempotent_request() -> IdempotentRequest {
     IdempotentRequest {
@@ -29,7 +29,11 @@ fn idempotent_request() -> IdempotentRequest {
 
 /// Starts a thread under the key, as a request does: after a lookup of the key.
 async fn begin(threads: &Threads, start: ThreadStarted) {
-    let IdempotentRequest { key, request_hash: fingerprint, .. } = idempotent_request();
+    let IdempotentRequest {
+        key,
+        request_hash: fingerprint,
+        ..
+    } = idempotent_request();
     let recalled = threads.recall(start.thread, &key, &fingerprint).await;
     let is_gone = matches!(
         recalled,

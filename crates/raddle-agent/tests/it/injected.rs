@@ -3,7 +3,7 @@
 use raddle_core::{Command, InjectItems, InjectedItem, Input, ThreadId};
 
 use crate::script::ScriptLine;
-use crate::{begin, client, journal, execute, threads, turn, until};
+use crate::{begin, client, execute, journal, threads, turn, until};
 
 fn inject(text: &str) -> Command {
     let user = InjectedItem::User {
@@ -31,7 +31,9 @@ async fn injected_history_is_read_by_the_next_process() {
     let thread = second.get(id).await.expect("the thread");
     let (me, mut deliveries) = client();
     crate::subscribe(&thread, me).await;
-    execute(&thread, turn("t1", "is it?")).await.expect("a turn");
+    execute(&thread, turn("t1", "is it?"))
+        .await
+        .expect("a turn");
     until(&mut deliveries, "turn/completed").await;
     assert_eq!(
         script.prompts(),

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::script::{ScriptLine, ScriptedAnswers};
-use super::{begin, client, interrupt, execute, rename, started, threads, turn, until};
+use super::{begin, client, execute, interrupt, rename, started, threads, turn, until};
 
 fn on_faulty(script: &[&[ScriptLine]]) -> (Arc<FaultyJournal>, Threads, Arc<ScriptedAnswers>) {
     let journal = Arc::new(FaultyJournal::new());

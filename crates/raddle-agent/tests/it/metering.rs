@@ -3,7 +3,7 @@
 use raddle_core::{Event, ModelEnd, RecordBody, Seq, ThreadId};
 
 use super::script::ScriptLine;
-use super::{begin, client, interrupt, journal, execute, threads, turn, until};
+use super::{begin, client, execute, interrupt, journal, threads, turn, until};
 
 #[tokio::test]
 async fn an_interrupted_call_counts_prompt_and_output() {

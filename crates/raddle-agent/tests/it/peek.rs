@@ -9,7 +9,7 @@ use raddle_store::{FaultMode, FaultyJournal};
 
 use super::owners::node;
 use super::script::ScriptedAnswers;
-use super::{begin, client, options, execute, rename};
+use super::{begin, client, execute, options, rename};
 
 #[tokio::test]
 async fn peeking_does_not_take_over_a_thread() {

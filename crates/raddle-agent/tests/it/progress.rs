@@ -15,7 +15,7 @@ use tokio::time::{Instant, advance};
 
 use crate::script::ScriptLine;
 use crate::tool_gate::TestTools;
-use crate::{client, interrupt, journal, execute, rename, started, subscribe, threads_with, turn};
+use crate::{client, execute, interrupt, journal, rename, started, subscribe, threads_with, turn};
 
 /// Maximum interval by the contract.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -32,9 +32,10 @@ impl Subscriber for ProgressSubscriber {
     fn deliver(&self, delivery: &Delivery) -> bool {
         match delivery {
             Delivery::Notice(notice) => match &**notice {
-                Notification::TurnProgress(it) => {
-                    self.progress_tx.send((Instant::now(), it.clone().into())).is_ok()
-                }
+                Notification::TurnProgress(it) => self
+                    .progress_tx
+                    .send((Instant::now(), it.clone().into()))
+                    .is_ok(),
                 _ => true,
             },
             Delivery::Record { notification, .. } => {

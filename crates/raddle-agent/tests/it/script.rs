@@ -51,7 +51,8 @@ impl ScriptedAnswers {
             let visible = entries
                 .iter()
                 .filter(|entry| !matches!(***entry, ContextEntry::Note(_)));
-            visible.map(|entry| in_words(entry))
+            visible
+                .map(|entry| in_words(entry))
                 .collect::<Vec<_>>()
                 .join(" · ")
         };

@@ -8,7 +8,7 @@ use raddle_protocol::Notification;
 use tokio::sync::{mpsc, oneshot};
 
 use super::script::ScriptLine;
-use super::{begin, client, journal, execute, rename, subscribe, threads, turn, until};
+use super::{begin, client, execute, journal, rename, subscribe, threads, turn, until};
 
 /// A subscriber that collects the text it receives.
 struct TextSubscriber {
@@ -162,7 +162,9 @@ async fn a_subscriber_without_a_reply_receives_nothing() {
     let reply = |_: Result<raddle_agent::SubscribeResult, _>| {
         Box::pin(std::future::ready(false)) as raddle_core::ports::BoxFuture<'static, bool>
     };
-    threads.resume(id, subscribe_request(me.clone(), None), reply).await;
+    threads
+        .resume(id, subscribe_request(me.clone(), None), reply)
+        .await;
     execute(&thread, rename(Some("a"))).await.expect("stored");
     assert_eq!(
         threads.unsubscribe(id, me).await,

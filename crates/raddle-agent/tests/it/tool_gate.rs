@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use raddle_agent::{FixedRules, Handle, NoWebhook, Subscriber, Threads};
 use raddle_core::policy::{
-    Act, ActKind, Amendment, Layer, ParsedScript, Policy, Rule, Subject, UnattendedPolicy,
-    Verdict,
+    Act, ActKind, Amendment, Layer, ParsedScript, Policy, Rule, Subject, UnattendedPolicy, Verdict,
 };
 use raddle_core::ports::{
     AmendError, Authorization, BackgroundTerminal, BoxFuture, Journal, Rulebook, ToolIntent,
@@ -25,7 +24,8 @@ use tokio::sync::{Barrier, Notify, mpsc};
 
 use crate::script::{ScriptLine, ScriptedAnswers};
 use crate::{
-    begin, client, interrupt, journal, execute, subscribe, threads_with_webhook, threads_with, turn, until,
+    begin, client, execute, interrupt, journal, subscribe, threads_with, threads_with_webhook,
+    turn, until,
 };
 
 /// Tools for tests. The argument says what a call does: `prints`, `waits` for the test, `gathers`
@@ -460,7 +460,12 @@ async fn a_panicking_tool_fails_and_the_turn_continues() {
     until(&mut harness.deliveries, "turn/completed").await;
     let ends = harness.ends().await;
     assert_eq!(ends[0].0, ItemStatus::Failed);
-    assert!(ends[0].2.starts_with("The tool failed with an internal error"), "{ends:?}");
+    assert!(
+        ends[0]
+            .2
+            .starts_with("The tool failed with an internal error"),
+        "{ends:?}"
+    );
     assert_eq!(harness.script.prompts().len(), 2);
 }
 

@@ -10,7 +10,7 @@ use raddle_store::{FaultMode, FaultyJournal};
 use tokio::sync::oneshot;
 
 use super::script::ScriptLine;
-use super::{begin, client, journal, execute, rename, subscribe, threads, turn, until};
+use super::{begin, client, execute, journal, rename, subscribe, threads, turn, until};
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_thread_is_unloaded_and_can_be_opened_again() {

@@ -3,7 +3,7 @@
 use raddle_core::{Command, Enqueue, Input, InputMessage, ThreadId};
 
 use crate::script::ScriptLine;
-use crate::{begin, client, journal, execute, subscribe, threads, turn, until};
+use crate::{begin, client, execute, journal, subscribe, threads, turn, until};
 
 #[tokio::test]
 async fn a_queued_message_becomes_a_turn_in_another_process() {

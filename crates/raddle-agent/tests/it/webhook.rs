@@ -134,7 +134,8 @@ async fn a_webhook_decision_resolves_the_request() {
 #[tokio::test(start_paused = true)]
 async fn the_target_of_a_move_is_among_the_paths() {
     let response = Some(Ok(WebhookDecision::Decline));
-    let (webhook, mut harness, me) = request_approval_of("beyond writes moved", response, 60_000).await;
+    let (webhook, mut harness, me) =
+        request_approval_of("beyond writes moved", response, 60_000).await;
     until(&mut harness.deliveries, "ask").await;
     harness.threads.unsubscribe(harness.id, me).await;
     wait_for_resolution(&harness).await;
@@ -147,7 +148,8 @@ async fn the_target_of_a_move_is_among_the_paths() {
 /// A response that is no decision leaves the request open until its deadline declines it.
 #[tokio::test(start_paused = true)]
 async fn a_webhook_error_leaves_the_request_open() {
-    let (webhook, mut harness, me) = request_approval(Some(Err("it is gone".to_owned())), 60_000).await;
+    let (webhook, mut harness, me) =
+        request_approval(Some(Err("it is gone".to_owned())), 60_000).await;
     until(&mut harness.deliveries, "ask").await;
     harness.threads.unsubscribe(harness.id, me).await;
     webhook.received.notified().await;
@@ -179,7 +181,9 @@ async fn the_webhook_is_not_called_while_a_client_is_attached() {
     while Arc::strong_count(&webhook.pending) > 1 {
         tokio::task::yield_now().await;
     }
-    harness.answer(0, raddle_core::RequestAnswer::Accept {}).await;
+    harness
+        .answer(0, raddle_core::RequestAnswer::Accept {})
+        .await;
     until(&mut deliveries, "turn/completed").await;
     assert_eq!(harness.tools.runs().len(), 1);
 }

@@ -206,7 +206,9 @@ impl Task {
         if let Some(followed) = followed.filter(|_| status.is_new) {
             let id = to_wire(&request.id);
             let open_question = OpenQuestion { id, question };
-            followed.queue.push(ThreadEvent::Question(open_question), bytes);
+            followed
+                .queue
+                .push(ThreadEvent::Question(open_question), bytes);
         }
         status.answer
     }

@@ -147,7 +147,9 @@ async fn an_open_question_can_be_answered_later_or_by_another_client() {
         let mut other_follower = other.open(follower.id()).await.expect("the thread");
         wait_for_question(&mut other_follower).await;
         let answerer = if elsewhere { &other } else { &client };
-        let sent = answerer.answer(&questions[0].id, &tool_response("two raddles")).await;
+        let sent = answerer
+            .answer(&questions[0].id, &tool_response("two raddles"))
+            .await;
         sent.expect("sent");
         let (_, output) = finish_turn(&client, &mut follower).await;
         assert_eq!(output, "two raddles");
@@ -168,7 +170,9 @@ async fn two_concurrent_answers_are_sent_once() {
         let questions = follower.thread().questions.clone();
         // No await between these yields, so the client's task finds both answers when it wakes.
         tool.permits.add_permits(1);
-        let sent = client.answer(&questions[0].id, &tool_response("two raddles")).await;
+        let sent = client
+            .answer(&questions[0].id, &tool_response("two raddles"))
+            .await;
         sent.expect("sent");
         finish_turn(&client, &mut follower).await;
         assert_eq!(harness.count_requests("contentItems"), 1);
@@ -188,7 +192,9 @@ async fn a_reopened_thread_shows_its_open_questions() {
         let mut again = client.open(thread).await.expect("the thread");
         wait_for_question(&mut again).await;
         let questions = again.thread().questions.clone();
-        let sent = client.answer(&questions[0].id, &tool_response("two raddles")).await;
+        let sent = client
+            .answer(&questions[0].id, &tool_response("two raddles"))
+            .await;
         sent.expect("sent");
         let (_, output) = finish_turn(&client, &mut again).await;
         assert_eq!(output, "two raddles");

@@ -10,7 +10,7 @@ use raddle_client::{
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::harness::{ClientHarness, unreachable_address, read_turns};
+use crate::harness::{ClientHarness, read_turns, unreachable_address};
 
 /// Follows a turn to its end, and appends the methods of notifications that must arrive exactly
 /// once.
@@ -120,7 +120,11 @@ async fn unnumbered_notifications_are_not_repeated_after_a_second_cut() {
             let count = notifications.len();
             notifications.sort();
             notifications.dedup();
-            assert_eq!(notifications.len(), count, "cut after {first}, {second}: {notifications:?}");
+            assert_eq!(
+                notifications.len(),
+                count,
+                "cut after {first}, {second}: {notifications:?}"
+            );
         }
     }
 }
@@ -169,8 +173,15 @@ async fn a_thread_created_anew_meanwhile_is_reset() {
     let mut other_follower = other.open(follower.id()).await.expect("the thread");
     other_follower.say("one").await.expect("a turn");
     other_follower.finish().await.expect("its end");
-    while !matches!(follower.next().await, Some(ThreadEvent::Disconnected { .. })) {}
-    assert_eq!(follower.thread().thread.turns.len(), 1, "it saw a part of it");
+    while !matches!(
+        follower.next().await,
+        Some(ThreadEvent::Disconnected { .. })
+    ) {}
+    assert_eq!(
+        follower.thread().thread.turns.len(),
+        1,
+        "it saw a part of it"
+    );
 
     let delete = serde_json::from_value(json!({"threadId": follower.id()})).expect("params");
     other.call::<ThreadDelete>(delete).await.expect("done");
@@ -180,7 +191,11 @@ async fn a_thread_created_anew_meanwhile_is_reset() {
     permits.add_permits(1);
     let next = follower.next().await;
     assert!(matches!(next, Some(ThreadEvent::Reset(_))), "{next:?}");
-    assert_eq!(harness.count_requests("\"afterSeq\""), 1, "it asked for the rest");
+    assert_eq!(
+        harness.count_requests("\"afterSeq\""),
+        1,
+        "it asked for the rest"
+    );
     assert_eq!(follower.thread().thread.turns, Vec::new());
     other_follower.say("two").await.expect("a turn");
     follower.finish().await.expect("its end");
@@ -243,7 +258,10 @@ async fn a_thread_left_while_the_connection_is_gone_can_be_opened_again() {
     let params = ThreadStartParams::default();
     let mut follower = client.start(params).await.expect("a thread");
     let thread = follower.id();
-    while !matches!(follower.next().await, Some(ThreadEvent::Disconnected { .. })) {}
+    while !matches!(
+        follower.next().await,
+        Some(ThreadEvent::Disconnected { .. })
+    ) {}
     drop(follower);
     let mut again = client.open(thread).await.expect("the thread");
     again.say("one").await.expect("a turn");
@@ -254,7 +272,8 @@ async fn a_thread_left_while_the_connection_is_gone_can_be_opened_again() {
 #[tokio::test]
 async fn connecting_without_a_server_fails() {
     let client =
-        raddle_client::Client::connect(unreachable_address(), Options::new("it", "1"), RejectAll).await;
+        raddle_client::Client::connect(unreachable_address(), Options::new("it", "1"), RejectAll)
+            .await;
     let error = client.expect_err("nobody");
     assert!(error.to_string().contains("cannot be reached"), "{error}");
 }

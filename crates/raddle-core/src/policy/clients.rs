@@ -42,10 +42,7 @@ impl Policy {
         let fits = self.rules.iter().filter(is_denied);
         let fits = fits.map(|rule| (rule, rule.restrains(script)));
         let (rule, fit) = fits.max_by_key(|(_, fit)| *fit)?;
-        let reason = rule
-            .reason
-            .as_deref()
-            .unwrap_or("ask the operator");
+        let reason = rule.reason.as_deref().unwrap_or("ask the operator");
         match fit {
             RuleMatch::No => None,
             RuleMatch::Maybe => Some(format!(

@@ -96,7 +96,10 @@ fn has_option(option: &str, words: &[String]) -> RuleMatch {
     };
     if let Some(rule_letters) = letters(option) {
         let word_letters: String = words.iter().filter_map(|it| letters(it)).collect();
-        if rule_letters.chars().all(|letter| word_letters.contains(letter)) {
+        if rule_letters
+            .chars()
+            .all(|letter| word_letters.contains(letter))
+        {
             return RuleMatch::Yes;
         }
     }

@@ -86,8 +86,9 @@ impl Grant {
     }
 }
 
-/// Most paths that a session's grants hold. Beyond that the oldest are dropped and need approval
-/// again.
+/// Limit: folders granted until the session ends; beyond it, the oldest grant is dropped.
+///
+/// Beyond that the oldest are dropped and need approval again.
 fn paths_max() -> usize {
     crate::bugs::bound(100, 2)
 }

@@ -132,7 +132,9 @@ fn launcher_script(name: &str, words: &[String]) -> ShellInvocation {
         // The script may be in the same word, or the option may be an abbreviated one for it.
         unsure |= match letters {
             Some(letters) => letters.contains('c'),
-            None => is_abbreviation(word, "--command") || is_abbreviation(word, "--session-command"),
+            None => {
+                is_abbreviation(word, "--command") || is_abbreviation(word, "--session-command")
+            }
         };
     }
     // Without a script these start a shell that reads its commands from its input.

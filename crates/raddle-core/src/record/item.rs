@@ -211,7 +211,10 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// Largest size of the value as JSON. See [`Self::DEPTH_MAX`] for its nesting.
+    /// Limit: opaque data of a vendor in one item, with at most 64 levels; beyond it, the data is
+    /// not stored, and the loss is logged.
+    ///
+    /// See [`Self::DEPTH_MAX`] for its nesting.
     pub const BYTES_MAX: usize = 1 << 20;
     /// Maximum nesting of the value. A record with a deeper one could not be read again.
     pub const DEPTH_MAX: usize = 64;

@@ -88,7 +88,9 @@ impl Settings {
     /// Returns all folders that these settings name.
     pub fn folders(&self) -> impl Iterator<Item = &String> {
         let sandbox_roots = self.sandbox.roots();
-        std::iter::once(&self.cwd).chain(&self.roots).chain(sandbox_roots)
+        std::iter::once(&self.cwd)
+            .chain(&self.roots)
+            .chain(sandbox_roots)
     }
 
     /// Returns the real path of a folder that these settings name.

@@ -84,16 +84,16 @@ pub fn ask(
                 reason: it.reason.clone(),
             },
         ),
-        Ask::Patch(it) => {
-            method_and_params::<wire::ItemFileChangeRequestApproval>(&wire::FileChangeRequestApprovalParams {
+        Ask::Patch(it) => method_and_params::<wire::ItemFileChangeRequestApproval>(
+            &wire::FileChangeRequestApprovalParams {
                 thread_id,
                 turn_id,
                 item_id,
                 started_at_ms,
                 grant_root: it.root.clone(),
                 reason: it.reason.clone(),
-            })
-        }
+            },
+        ),
         Ask::Tool(it) => {
             method_and_params::<wire::ItemToolRequestUserInput>(&wire::ToolRequestUserInputParams {
                 thread_id,
@@ -104,8 +104,8 @@ pub fn ask(
                 auto_resolution_ms: None,
             })
         }
-        Ask::Permissions(it) => {
-            method_and_params::<wire::ItemPermissionsRequestApproval>(&wire::PermissionsRequestApprovalParams {
+        Ask::Permissions(it) => method_and_params::<wire::ItemPermissionsRequestApproval>(
+            &wire::PermissionsRequestApprovalParams {
                 thread_id,
                 turn_id,
                 item_id,
@@ -119,8 +119,8 @@ pub fn ask(
                 started_at_ms,
                 environment_id: None,
                 reason: it.reason.clone(),
-            })
-        }
+            },
+        ),
         Ask::Questions(it) => {
             let questions = it
                 .questions
@@ -148,7 +148,9 @@ pub fn ask(
                 auto_resolution_ms: None,
             })
         }
-        Ask::ClientTool {} => method_and_params::<wire::ItemToolCall>(&client_tool(thread, open, call)?),
+        Ask::ClientTool {} => {
+            method_and_params::<wire::ItemToolCall>(&client_tool(thread, open, call)?)
+        }
         Ask::Elicitation(it) => (
             wire::McpServerElicitationRequest::NAME,
             Ok(elicitation(thread_id, &turn_id, it)),
@@ -222,7 +224,9 @@ fn decisions(it: &AskCommand) -> Vec<wire::CommandExecutionApprovalDecision> {
     decisions
 }
 
-fn method_and_params<M: ServerMethod>(params: &M::Params) -> (&'static str, serde_json::Result<Value>) {
+fn method_and_params<M: ServerMethod>(
+    params: &M::Params,
+) -> (&'static str, serde_json::Result<Value>) {
     (M::NAME, serde_json::to_value(params))
 }
 

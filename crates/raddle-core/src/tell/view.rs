@@ -129,7 +129,9 @@ pub fn turn_view(turn: &TurnEntry) -> wire::Turn {
         None => (wire::TurnStatus::InProgress, None),
         Some(TurnEnd::Completed {}) => (wire::TurnStatus::Completed, None),
         Some(TurnEnd::Interrupted(_)) => (wire::TurnStatus::Interrupted, None),
-        Some(TurnEnd::Failed(error_cause)) => (wire::TurnStatus::Failed, Some(failure(error_cause))),
+        Some(TurnEnd::Failed(error_cause)) => {
+            (wire::TurnStatus::Failed, Some(failure(error_cause)))
+        }
     };
     wire::Turn {
         id: turn.turn.clone(),

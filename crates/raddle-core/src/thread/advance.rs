@@ -10,7 +10,7 @@ use crate::{
 /// Principal of answers that the policy gives when a request times out.
 pub const POLICY: &str = "policy";
 
-/// Maximum number of tools that run at once; the others wait.
+/// Limit: tool calls of one model response that run at a time; beyond it, the others wait.
 const RUNNING_MAX: usize = 8;
 
 /// Amount of unsaved text at which an open item is saved whole, if it is also half of its text, so

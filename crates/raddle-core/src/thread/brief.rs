@@ -5,7 +5,10 @@ use crate::{Briefed, Event, RecordBody};
 
 impl Thread {
     /// Returns the notes that differ from the newest ones of their topic.
-    pub(super) fn changed_briefs(&self, briefs: Vec<Briefed>) -> impl Iterator<Item = RecordBody> + use<'_> {
+    pub(super) fn changed_briefs(
+        &self,
+        briefs: Vec<Briefed>,
+    ) -> impl Iterator<Item = RecordBody> + use<'_> {
         let changed = briefs.into_iter().filter(|it| self.is_changed(it));
         changed.map(|it| Event::Briefed(it).into())
     }

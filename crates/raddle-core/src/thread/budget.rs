@@ -193,7 +193,8 @@ impl Thread {
     /// Returns the budget that forbids the next tool, if there is one to start.
     pub(super) fn exhausted_for_tool(&self, turn: &OpenTurn, now: Timestamp) -> Option<Spending> {
         let is_to_start = |open: &OpenItem| {
-            let is_run = open.is_tool() && (open.gate != Some(Gate::Answer) || open.is_client_tool());
+            let is_run =
+                open.is_tool() && (open.gate != Some(Gate::Answer) || open.is_client_tool());
             is_run && !open.started && !self.is_with_client(&open.item.id)
         };
         let starts_tool = turn.items.iter().any(is_to_start);

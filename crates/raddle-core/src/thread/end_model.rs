@@ -10,7 +10,10 @@ use crate::{
 /// Maximum attempts at one call before the turn fails.
 pub(super) const ATTEMPTS_MAX: u32 = 10;
 
-/// Most times in a row that a history too long is shortened. Each time, less of it is summarised.
+/// Limit: consecutive times that a history is shortened because it exceeds the model's window;
+/// beyond it, the turn ends with `contextWindowExceeded`.
+///
+/// Each time, less of it is summarised.
 const OVERFLOWS_MAX: u32 = 4;
 
 /// Longest wait for a vendor while there is a fallback.

@@ -9,8 +9,8 @@ use crate::{
     TurnStarted,
 };
 
-/// Most turns for a goal between two commands of a client about it, so that a model that never
-/// reports completion does not continue for ever.
+/// Limit: turns that a goal gets without a request of a client about it; beyond it, the goal is
+/// paused.
 fn turns_max() -> u32 {
     crate::bugs::bound(100, 3)
 }

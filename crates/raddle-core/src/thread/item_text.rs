@@ -6,7 +6,9 @@ use crate::{
     StartItem, Timestamp,
 };
 
-/// Most text in an open item. A tool with more output stores the rest in a blob.
+/// Limit: text of one open item; beyond it, the rest is dropped.
+///
+/// A tool with more output stores the rest in a blob.
 fn item_bytes_max() -> u64 {
     crate::bugs::bound(8 << 20, 1_300)
 }

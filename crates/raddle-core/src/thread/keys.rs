@@ -6,10 +6,12 @@ use serde_json::Value;
 use super::Thread;
 use crate::{CommandOutcome, IdempotencyKey, Refusal, Remembered, Timestamp};
 
-/// Maximum number of stored keys.
+/// Limit: idempotency keys that a thread remembers, for 24 hours; beyond it, the oldest is dropped;
+/// its request would run again.
 const KEYS_MAX: usize = 1000;
 
-/// Most bytes of stored responses, besides the newest.
+/// Limit: responses stored with idempotency keys; beyond it, the oldest is dropped; its request
+/// would run again.
 const BYTES_MAX: usize = 4 << 20;
 
 /// Time for which a key is stored, in milliseconds.

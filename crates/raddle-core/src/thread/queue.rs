@@ -13,6 +13,8 @@ use crate::{
 fn entries_max() -> usize {
     crate::bugs::bound(100, 3)
 }
+/// Limit: input in one thread's queue, with at most 100 entries; beyond it, the server rejects the
+/// request with -32600.
 const BYTES_MAX: usize = 8 << 20;
 
 /// Input in the queue.

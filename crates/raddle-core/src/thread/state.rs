@@ -628,7 +628,8 @@ impl Thread {
         }
         let items = self.turn.iter().flat_map(|turn| &turn.items);
         // The deltas between the cursor and the saved text are gone.
-        let merged = |open: &OpenItem| open.began <= cursor && open.saved.is_some_and(|at| cursor < at);
+        let merged =
+            |open: &OpenItem| open.began <= cursor && open.saved.is_some_and(|at| cursor < at);
         let unknown = cursor > self.head || cursor < self.judged_from;
         if unknown || self.gaps.iter().any(lost) || items.into_iter().any(merged) {
             CursorStatus::Expired

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use super::IdempotentRequest;
 use crate::{Command, Seq};
 
-/// Most commands of clients that may wait.
+/// Limit: commands of clients that wait for one thread (64 more wait in its channel); beyond it,
+/// the server rejects the request with -32001.
 fn clients_max() -> usize {
     crate::bugs::bound(256, 5)
 }

@@ -353,7 +353,14 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
         "call" => {
             let admission = admission(words.get(4..).unwrap_or_default(), word(2), word(3), now);
             let approve_on_timeout = words.iter().any(|word| word == "then-yes");
-            tool(word(1), word(2), word(3), admission, call, approve_on_timeout)
+            tool(
+                word(1),
+                word(2),
+                word(3),
+                admission,
+                call,
+                approve_on_timeout,
+            )
         }
         "done" => end_model(call, ModelEnd::Done {}, word(1)),
         "guessed" => {
@@ -757,7 +764,9 @@ pub fn show(body: &RecordBody, began: Timestamp) -> String {
         Event::TurnEnded(it) => {
             let end = match &it.end {
                 TurnEnd::Completed {} => "completed".to_owned(),
-                TurnEnd::Interrupted(interrupt_cause) => format!("interrupted {}", cause(interrupt_cause)),
+                TurnEnd::Interrupted(interrupt_cause) => {
+                    format!("interrupted {}", cause(interrupt_cause))
+                }
                 TurnEnd::Failed(error) => {
                     let of = error
                         .budget

@@ -13,11 +13,7 @@ fn a_goal_pauses_after_its_maximum_of_turns() {
     sim.run_line("goal to \"a poem\"");
     for word in ["goal is active", "goal to \"a song\" is active"] {
         for turn in 1..=100 {
-            assert_eq!(
-                fixtures::pending(sim.owner.thread()),
-                "BeginTurn",
-                "{turn}"
-            );
+            assert_eq!(fixtures::pending(sim.owner.thread()), "BeginTurn", "{turn}");
             sim.run_line(&format!("goes t{turn}"));
             sim.run_line("done");
         }

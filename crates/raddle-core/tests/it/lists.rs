@@ -122,7 +122,9 @@ fn updated_at_follows_user_actions_and_turn_ends() {
     let mut sim = SimulatedThread::new();
     let updated_at = |sim: &SimulatedThread| {
         let thread_summary = Summary::of(sim.owner.thread());
-        thread_summary.expect("a thread that was started").updated_at
+        thread_summary
+            .expect("a thread that was started")
+            .updated_at
     };
     for (line, changes) in [
         ("start t1 \"hi\"", true),

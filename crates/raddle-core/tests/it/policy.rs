@@ -211,13 +211,14 @@ fn a_session_approval_of_files_covers_these_files_in_this_sandbox() {
         },
         ..narrow.clone()
     };
-    let judge = |rules: &[&str], limits: ManagedLimits, settings: &Settings, line: &str, granted| {
-        let policy = Policy {
-            managed: limits,
-            ..policy(rules)
+    let judge =
+        |rules: &[&str], limits: ManagedLimits, settings: &Settings, line: &str, granted| {
+            let policy = Policy {
+                managed: limits,
+                ..policy(rules)
+            };
+            policy.judge(&act(line), settings, granted)
         };
-        policy.judge(&act(line), settings, granted)
-    };
     let none = BTreeSet::new();
     let first_ruling = judge(
         &[],
@@ -285,7 +286,13 @@ fn a_session_approval_of_files_covers_these_files_in_this_sandbox() {
             "write beyond /a",
             Verdict::Deny,
         ),
-        (&[], read_only_limits, &narrow, "write beyond /a", Verdict::Deny),
+        (
+            &[],
+            read_only_limits,
+            &narrow,
+            "write beyond /a",
+            Verdict::Deny,
+        ),
     ] {
         let ruling = judge(rules, limits, settings, line, &granted);
         assert_eq!(ruling.verdict, expected, "{rules:?}: {line}");
@@ -432,10 +439,7 @@ fn an_answer_makes_a_rule_unless_it_would_allow_everything() {
         let error = Amendment::new(words(line))
             .expect_err("too wide")
             .to_string();
-        assert!(
-            error.contains("would allow everything"),
-            "{line}: {error}"
-        );
+        assert!(error.contains("would allow everything"), "{line}: {error}");
         assert_eq!(proposed(&script(line)), Vec::<String>::new(), "{line}");
     }
     for bad in [

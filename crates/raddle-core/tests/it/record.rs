@@ -107,7 +107,11 @@ fn arguments_parse_to_an_object_or_an_error() {
             freeform: false,
             alone: false,
         };
-        assert_eq!(call.object(), expected.map_err(str::to_owned), "{arguments}");
+        assert_eq!(
+            call.object(),
+            expected.map_err(str::to_owned),
+            "{arguments}"
+        );
     }
 }
 

@@ -63,7 +63,11 @@ fn a_maximum_of_resolved_requests_is_kept() {
         });
         if request > 0 {
             let refusal = second_answer(&sim, 0);
-            assert_eq!(refusal, Refusal::AlreadyResolved { how }, "before {request}");
+            assert_eq!(
+                refusal,
+                Refusal::AlreadyResolved { how },
+                "before {request}"
+            );
         }
         sim.run_line("asks i1");
         sim.run_line(&format!("answer {request} ann decline"));
@@ -89,7 +93,9 @@ fn sandbox(thread: &Thread) -> String {
 #[test]
 fn rights_last_for_their_scope() {
     let mut sim = SimulatedThread::new();
-    sim.run_line(r#"start t1 "hi" · call i1 rights "/a network" ask · call i2 rights "/b" ask · done"#);
+    sim.run_line(
+        r#"start t1 "hi" · call i1 rights "/a network" ask · call i2 rights "/b" ask · done"#,
+    );
     assert_eq!(sandbox(sim.owner.thread()), " false");
     sim.run_line(r#"answer 0 ann gives turn "/a network""#);
     assert_eq!(sandbox(sim.owner.thread()), "/a true");

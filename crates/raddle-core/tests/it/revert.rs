@@ -13,10 +13,7 @@ fn revert(sim: &SimulatedThread, at: Seq, turns: u64) -> Result<Vec<RecordBody>,
 
 /// Runs a turn and reverts it at once.
 fn reverted_turn(sim: &mut SimulatedThread) {
-    let (at, turns) = (
-        sim.owner.thread().head().next(),
-        sim.owner.thread().turns(),
-    );
+    let (at, turns) = (sim.owner.thread().head().next(), sim.owner.thread().turns());
     sim.run_line(r#"start t "no" · done"#);
     sim.run_line(&format!("revert t {at} {turns}"));
     assert_eq!(sim.owner.thread().turns(), turns);

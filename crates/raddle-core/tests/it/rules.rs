@@ -90,7 +90,10 @@ impl RuleCase {
             }
             self.apply_all(bodies);
         }
-        panic!("the thread does not come to rest: {:?}", self.new_records.last());
+        panic!(
+            "the thread does not come to rest: {:?}",
+            self.new_records.last()
+        );
     }
 
     fn run(&mut self, line: &str) -> Result<(), String> {

@@ -24,16 +24,23 @@ fn notifications_of(lines: &[&str]) -> Vec<(String, Value)> {
 
 /// Returns the notifications as they are on the wire.
 fn wire_notifications(sim: &SimulatedThread) -> Vec<(String, Value)> {
-    let notifications = sim.announcements.iter().flat_map(|told| &told.notifications);
-    notifications.map(|it| {
-        let params = serde_json::to_value(it).expect("JSON");
-        (it.method().to_owned(), params)
-    })
-    .collect()
+    let notifications = sim
+        .announcements
+        .iter()
+        .flat_map(|told| &told.notifications);
+    notifications
+        .map(|it| {
+            let params = serde_json::to_value(it).expect("JSON");
+            (it.method().to_owned(), params)
+        })
+        .collect()
 }
 
 fn methods(notifications: &[(String, Value)]) -> Vec<&str> {
-    notifications.iter().map(|(method, _)| method.as_str()).collect()
+    notifications
+        .iter()
+        .map(|(method, _)| method.as_str())
+        .collect()
 }
 
 #[test]
@@ -178,7 +185,9 @@ fn usage_of_all_calls_is_summed_up() {
         sim.settle();
     }
     let notifications = wire_notifications(&sim);
-    let usage = notifications.iter().find(|it| it.0 == "thread/tokenUsage/updated");
+    let usage = notifications
+        .iter()
+        .find(|it| it.0 == "thread/tokenUsage/updated");
     let usage = &usage.expect("what was used").1["tokenUsage"];
     let times = |times: i64| {
         json!({
@@ -373,7 +382,8 @@ fn unsettled_records(journal: &[Record]) -> Vec<&Record> {
         if let RecordBody::Event(event) = &record.body
             && let Some(item) = event.settles()
         {
-            records.retain(|it| !matches!(&it.body, RecordBody::Delta(delta) if delta.item == *item));
+            records
+                .retain(|it| !matches!(&it.body, RecordBody::Delta(delta) if delta.item == *item));
         }
         records.push(record);
     }
@@ -407,7 +417,12 @@ fn a_reconnecting_client_receives_saved_text_once() {
             }
         }
     }
-    assert!(received == text_sent, "{} bytes of {}", received.len(), text_sent.len());
+    assert!(
+        received == text_sent,
+        "{} bytes of {}",
+        received.len(),
+        text_sent.len()
+    );
     assert_eq!(thread, *sim.owner.thread());
 }
 
@@ -456,7 +471,9 @@ fn a_question() {
         sim.run_line(line);
     }
     let notifications = wire_notifications(&sim);
-    let begun = notifications.iter().filter(|(method, _)| method == "item/started");
+    let begun = notifications
+        .iter()
+        .filter(|(method, _)| method == "item/started");
     let kinds: Vec<&Value> = begun.map(|(_, params)| &params["item"]["type"]).collect();
     assert_eq!(kinds, ["userMessage"]);
     assert_eq!(tell_open(sim.owner.thread()), []);

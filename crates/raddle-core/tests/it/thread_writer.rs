@@ -273,7 +273,11 @@ fn a_new_thread_stores_the_key_of_its_request() {
         ("asked", Some(Ok(CommandOutcome::Done {}))),
         ("other", Some(Err(Refusal::KeyReused))),
     ] {
-        assert_eq!(thread.recall(&key, request_hash, sim.now), expected, "{request_hash}");
+        assert_eq!(
+            thread.recall(&key, request_hash, sim.now),
+            expected,
+            "{request_hash}"
+        );
     }
     sim.now = sim.now.plus_ms(24 * 60 * 60 * 1000 + 1);
     assert_eq!(thread.recall(&key, "asked", sim.now), None);
@@ -299,10 +303,7 @@ fn a_maximum_of_keys_is_stored() {
         sim.replies.pop().expect("a reply").1
     };
     for number in 0..1000 {
-        assert_eq!(
-            send(&mut sim, number, "first"),
-            Ok(CommandOutcome::Done {})
-        );
+        assert_eq!(send(&mut sim, number, "first"), Ok(CommandOutcome::Done {}));
     }
     assert_eq!(send(&mut sim, 0, "again"), Err(Refusal::KeyReused));
     assert_eq!(send(&mut sim, 1000, "first"), Ok(CommandOutcome::Done {}));

@@ -78,7 +78,9 @@ impl stream::WireReader for ChatReader {
             Some(reason @ "content_filter") => {
                 return Err(vendor::incomplete_answer(VendorFault::Policy, reason));
             }
-            Some(reason @ "error") => return Err(vendor::incomplete_answer(VendorFault::Internal, reason)),
+            Some(reason @ "error") => {
+                return Err(vendor::incomplete_answer(VendorFault::Internal, reason));
+            }
             Some(_) => self.finish(events),
         }
         // Vendors send the usage with the end or after it, and some not at all.

@@ -178,7 +178,9 @@ fn contents<'a>(question: &'a ModelQuery<'_>) -> Vec<GeminiContent<'a>> {
                 images,
                 failed,
             } => {
-                let PastCall { name, index: at, .. } = calls.take_call(call);
+                let PastCall {
+                    name, index: at, ..
+                } = calls.take_call(call);
                 let response = match failed {
                     true => FunctionOutput::Error(text),
                     false => FunctionOutput::Output(text),
@@ -187,7 +189,9 @@ fn contents<'a>(question: &'a ModelQuery<'_>) -> Vec<GeminiContent<'a>> {
                     at,
                     PartData::FunctionResponse(FunctionResponse { name, response }),
                 );
-                contents.user_parts.extend(images.iter().map(|url| image(url)));
+                contents
+                    .user_parts
+                    .extend(images.iter().map(|url| image(url)));
             }
         }
     }

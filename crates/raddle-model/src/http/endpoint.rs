@@ -61,7 +61,10 @@ impl FromStr for Endpoint {
         };
         let authority = uri.authority().ok_or_else(|| error("it names no host"))?;
         let default_port = if is_safe { 443 } else { 80 };
-        let (host, port) = (authority.host(), authority.port_u16().unwrap_or(default_port));
+        let (host, port) = (
+            authority.host(),
+            authority.port_u16().unwrap_or(default_port),
+        );
         let host_header = HeaderValue::try_from(format!("{host}:{port}"));
         let host_header = host_header.map_err(|_| error("its host cannot be one"))?;
         Ok(Self {

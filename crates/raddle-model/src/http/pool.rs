@@ -20,7 +20,7 @@ use super::proxy::Proxies;
 use super::tls::{Tls, TlsError};
 use crate::io::{Dial, Io};
 
-/// Most idle connections in the pool.
+/// Limit: idle connections to models, each kept for 30 s; beyond it, the oldest is closed.
 const IDLE_CONNS_MAX: usize = 32;
 
 /// Longest age of an idle connection.

@@ -306,7 +306,10 @@ mod tests {
             "host: a.com:443",
             "proxy-authorization: Basic dTpwQHNz",
         ];
-        assert_eq!((lines, result), (expected.map(str::to_owned).to_vec(), Ok(())));
+        assert_eq!(
+            (lines, result),
+            (expected.map(str::to_owned).to_vec(), Ok(()))
+        );
         let (lines, result) = tunnel_exchange("p:1", "HTTP/1.1 407 Who are you\r\n\r\n").await;
         assert_eq!(lines.len(), 2);
         let expected = "the proxy p:1 refused a tunnel to a.com:443: HTTP/1.1 407 Who are you";

@@ -95,7 +95,12 @@ impl Secrets {
 /// escaped as in addresses and JSON.
 fn spellings(value: &str) -> Vec<String> {
     let with_plus = decoded(&value.replace('+', "%2B"));
-    let bases = [value.to_owned(), value.to_lowercase(), decoded(value), with_plus];
+    let bases = [
+        value.to_owned(),
+        value.to_lowercase(),
+        decoded(value),
+        with_plus,
+    ];
     let spellings = bases.into_iter().flat_map(|base| {
         let address = escaped(&base);
         let json = Value::from(&*base).to_string();

@@ -102,7 +102,10 @@ impl MessagesReader {
         match &self.block {
             OpenBlock::Text => self.add_text(text("text"), events),
             // It may have no text at all, and is sealed all the same.
-            OpenBlock::Thinking { .. } => self.items.add_text(TextKind::Summary, text("thinking"), events),
+            OpenBlock::Thinking { .. } => {
+                self.items
+                    .add_text(TextKind::Summary, text("thinking"), events)
+            }
             OpenBlock::Redacted(_) => self.items.add_text(TextKind::Summary, "", events),
             OpenBlock::Call { .. } | OpenBlock::None => {}
         }
@@ -114,7 +117,8 @@ impl MessagesReader {
             OpenBlock::Text => self.add_text(text("text"), events),
             OpenBlock::Thinking { signature } => {
                 signature.push_str(text("signature"));
-                self.items.add_text(TextKind::Summary, text("thinking"), events);
+                self.items
+                    .add_text(TextKind::Summary, text("thinking"), events);
             }
             OpenBlock::Call { arguments, .. } => arguments.push_str(text("partial_json")),
             OpenBlock::Redacted(_) | OpenBlock::None => {}

@@ -105,7 +105,9 @@ fn of_gemini(content: &Value) -> Option<LastInput> {
     let response = last.map(|it| &it["functionResponse"]["response"]);
     match (content["role"].as_str(), response) {
         (Some("model"), _) => None,
-        (_, Some(Value::Object(response))) => response.values().next().map(text).map(LastInput::Tool),
+        (_, Some(Value::Object(response))) => {
+            response.values().next().map(text).map(LastInput::Tool)
+        }
         _ => Some(LastInput::User(text(parts))),
     }
 }
@@ -154,7 +156,10 @@ pub(super) struct ScriptProgress {
 impl ScriptProgress {
     pub(super) fn new(script: ModelScript) -> Self {
         let play_counts = vec![0; script.answers.len()];
-        Self { script, play_counts }
+        Self {
+            script,
+            play_counts,
+        }
     }
 
     /// Returns the steps of the answer to a call: those of a marker, of the first answer whose
@@ -180,7 +185,9 @@ impl ScriptProgress {
 
     fn next_answer(&self, text: &str) -> Option<usize> {
         let is_left = |at: usize, answer: &ScriptedAnswer| {
-            answer.times.is_none_or(|times| self.play_counts[at] < times)
+            answer
+                .times
+                .is_none_or(|times| self.play_counts[at] < times)
         };
         let answers = || self.script.answers.iter().enumerate();
         let matching = answers().find(|(at, answer)| {
@@ -262,7 +269,9 @@ mod tests {
         let mut progress = ScriptProgress::new(
             ModelScript::parse(&format!("repeat = true\n{script}")).expect("a script"),
         );
-        let answers: Vec<_> = (0..5).map(|_| answer_text(&mut progress, &user("a"))).collect();
+        let answers: Vec<_> = (0..5)
+            .map(|_| answer_text(&mut progress, &user("a")))
+            .collect();
         assert_eq!(answers, ["one", "two", "one", "two", "one"]);
     }
 

@@ -117,7 +117,11 @@ mod tests {
             panic!("{steps:?}");
         };
         assert_eq!(
-            (text_step.text.len(), text_step.size, text_step.gap.as_micros()),
+            (
+                text_step.text.len(),
+                text_step.size,
+                text_step.gap.as_micros()
+            ),
             (12, 4, 10)
         );
         let ScriptStep::Fault { fault, retry_after } = &steps[6] else {

@@ -102,8 +102,12 @@ impl AnswerPlayer {
         let mut tokens = None;
         for step in steps {
             match step {
-                ScriptStep::Text(text_step) => self.stream_text(OutputKind::Text, &text_step).await?,
-                ScriptStep::Reasoning(text_step) => self.stream_text(OutputKind::Reasoning, &text_step).await?,
+                ScriptStep::Text(text_step) => {
+                    self.stream_text(OutputKind::Text, &text_step).await?
+                }
+                ScriptStep::Reasoning(text_step) => {
+                    self.stream_text(OutputKind::Reasoning, &text_step).await?
+                }
                 ScriptStep::Refusal(text) => {
                     self.output_bytes += text.len();
                     self.writer.refusal(&text, &mut self.buffer);

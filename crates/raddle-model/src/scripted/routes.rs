@@ -313,7 +313,10 @@ async fn call(
         Err(error) => return Ok(refusal(400, &format!("the call is not JSON: {error}"))),
     };
     let steps = {
-        let mut progress = state.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = state
+            .progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         progress.steps(&input)
     };
     let steps = match steps {

@@ -106,9 +106,7 @@ impl AsyncRead for LateClose {
         context: &mut Context<'_>,
         bytes: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.is_closed.load(Ordering::Relaxed)
-            && std::mem::replace(&mut self.was_polled, true)
-        {
+        if self.is_closed.load(Ordering::Relaxed) && std::mem::replace(&mut self.was_polled, true) {
             return Poll::Ready(Ok(()));
         }
         Pin::new(&mut self.inner).poll_read(context, bytes)

@@ -122,7 +122,11 @@ async fn events_before_a_fault_are_delivered() {
                 Err(error) => break error,
             }
         };
-        assert_eq!(crate::support::streamed_text(&events), "half a sentence", "{fault}");
+        assert_eq!(
+            crate::support::streamed_text(&events),
+            "half a sentence",
+            "{fault}"
+        );
         assert!(!error.is_before_answer(), "{fault}");
         let after = stream.next().await;
         assert!(!matches!(after, Ok(Some(_))), "{fault}: {after:?}");

@@ -5,7 +5,7 @@ use raddle_model::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{LIMITS, Vendor, user_request, items};
+use crate::support::{LIMITS, Vendor, items, user_request};
 
 /// Compares the request with a file. `RADDLE_GOLDEN=write` rewrites it, to be reviewed as a diff.
 async fn check(name: &str, request: &ResponsesRequest) {

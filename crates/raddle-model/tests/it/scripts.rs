@@ -2,7 +2,7 @@ use raddle_model::{CallForm, ItemKind, ResponsesRequest, StreamEvent, Tokens};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{LIMITS, Vendor, user_request, streamed_text, items, user_message};
+use crate::support::{LIMITS, Vendor, items, streamed_text, user_message, user_request};
 
 #[tokio::test]
 async fn a_script_is_played_as_written() {

@@ -63,13 +63,20 @@ fn check(wire: WireFormat, stream: &Path) {
     assert_eq!(rendered_whole, expected, "{}", stream.display());
     for at in 0..bytes.len() {
         let (before, after) = bytes.split_at(at);
-        assert_eq!(rendered(wire, [before, after]), rendered_whole, "{stream:?} at {at}");
+        assert_eq!(
+            rendered(wire, [before, after]),
+            rendered_whole,
+            "{stream:?} at {at}"
+        );
     }
     let text = String::from_utf8(bytes).expect("a text");
     for bytes in [text.clone(), text.replace('\n', "\r\n")] {
         for size in [1, 2, 3, 5, 64, bytes.len()] {
             let pieces_rendered = rendered(wire, bytes.as_bytes().chunks(size));
-            assert_eq!(pieces_rendered, rendered_whole, "{stream:?} in pieces of {size}");
+            assert_eq!(
+                pieces_rendered, rendered_whole,
+                "{stream:?} in pieces of {size}"
+            );
         }
     }
 }

@@ -99,7 +99,9 @@ async fn a_connection_attempt_times_out() {
     let started = Instant::now();
     let endpoint = "http://nowhere/v1".parse().expect("an address");
     let client = ModelClient::with_dial(Arc::new(SilentHost));
-    let error = client.responses(&endpoint, &user_request("hi"), LIMITS).await;
+    let error = client
+        .responses(&endpoint, &user_request("hi"), LIMITS)
+        .await;
     let error = error.expect_err("no connection");
     assert!(matches!(error, CallError::Connect { .. }), "{error:?}");
     assert!(started.elapsed() <= LIMITS.connect + Duration::from_millis(5));

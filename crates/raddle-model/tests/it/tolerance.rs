@@ -53,7 +53,9 @@ async fn receive(answer: &str, piece: usize) -> Result<Vec<StreamEvent>, CallErr
     let answer = answer.as_bytes().to_vec();
     let client = ModelClient::with_dial(Arc::new(RawVendor { answer, piece }));
     let endpoint = "http://vendor/v1".parse().expect("an address");
-    let mut stream = client.responses(&endpoint, &user_request("hi"), LIMITS).await?;
+    let mut stream = client
+        .responses(&endpoint, &user_request("hi"), LIMITS)
+        .await?;
     let mut events = Vec::new();
     while let Some(event) = stream.next().await? {
         match (events.last_mut(), event) {
@@ -107,7 +109,11 @@ async fn events_are_read_however_they_are_written_and_cut() {
         let answer = format!("{HEAD}{}", body.replace('\n', end));
         for piece in [1, 2, 3, 7, 100, 100_000] {
             let events_read = receive(&answer, piece).await;
-            assert_eq!(events_read.as_ref(), Ok(&expected), "{end:?} in pieces of {piece}");
+            assert_eq!(
+                events_read.as_ref(),
+                Ok(&expected),
+                "{end:?} in pieces of {piece}"
+            );
         }
     }
 }
@@ -170,7 +176,10 @@ async fn secrets_of_the_vendor_are_redacted_from_errors() {
             .and_then(|it| it.with_header("x-team", keys[1]))
             .expect("headers")
             .with_query("key", keys[2]);
-        let error = match client.responses(&endpoint, &user_request("hi"), LIMITS).await {
+        let error = match client
+            .responses(&endpoint, &user_request("hi"), LIMITS)
+            .await
+        {
             Ok(mut stream) => stream.next().await.expect_err("a failure"),
             Err(error) => error,
         };
@@ -244,7 +253,10 @@ async fn every_spelling_of_a_key_is_redacted() {
                     let listed = client.models(WireFormat::Responses, &endpoint, LIMITS);
                     listed.await.expect_err("no list")
                 }
-                false => match client.responses(&endpoint, &user_request("hi"), LIMITS).await {
+                false => match client
+                    .responses(&endpoint, &user_request("hi"), LIMITS)
+                    .await
+                {
                     Ok(mut stream) => stream.next().await.expect_err("a failure"),
                     Err(error) => error,
                 },

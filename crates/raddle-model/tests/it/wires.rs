@@ -3,7 +3,7 @@ use raddle_model::{
 };
 use serde_json::json;
 
-use crate::support::{Vendor, streamed_text, collect_events};
+use crate::support::{Vendor, collect_events, streamed_text};
 
 /// The contents of an answer, without the item ids of its wire.
 fn summary(events: &[StreamEvent]) -> Vec<String> {

@@ -28,7 +28,9 @@ pub fn reference() -> Vec<File> {
         path: page.path.clone(),
         text: page_text(&types, &locations, page),
     }));
-    let shared = locations.iter().filter(|(_, location)| **location == TypeLocation::Shared);
+    let shared = locations
+        .iter()
+        .filter(|(_, location)| **location == TypeLocation::Shared);
     files.extend(shared.map(|(name, _)| File {
         path: type_path(name),
         text: type_text(&types, &locations, name),
@@ -152,7 +154,10 @@ fn page_text(types: &Types, locations: &TypeLocations, page: &Page) -> String {
         };
     }
     let here = |location: &TypeLocation| *location == TypeLocation::On(&page.path);
-    let nested: Vec<_> = locations.iter().filter(|(_, location)| here(location)).collect();
+    let nested: Vec<_> = locations
+        .iter()
+        .filter(|(_, location)| here(location))
+        .collect();
     if !nested.is_empty() {
         text += "\n## Types\n";
     }

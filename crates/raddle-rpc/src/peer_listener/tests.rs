@@ -56,7 +56,10 @@ async fn a_relay_version_mismatch_is_rejected_with_a_reason() {
     stream.write_all(hello).await.expect("to greet");
     stream.write_all(b"\n").await.expect("to greet");
     let mut response = String::new();
-    stream.read_to_string(&mut response).await.expect("an answer");
+    stream
+        .read_to_string(&mut response)
+        .await
+        .expect("an answer");
     let welcome: Welcome = serde_json::from_str(&response).expect("a welcome");
     let why = welcome.refused.expect("a refusal");
     assert!(
@@ -114,7 +117,10 @@ async fn a_slow_process_does_not_time_out() {
     }
     assert_eq!(connection.loss.why(), None);
     assert_eq!(received.strip_suffix(b"\n"), Some(&*long));
-    assert!(started.elapsed() > SHORT, "it took longer than one deadline");
+    assert!(
+        started.elapsed() > SHORT,
+        "it took longer than one deadline"
+    );
 }
 
 #[tokio::test]

@@ -16,8 +16,8 @@ use crate::{Outgoing, WriterStep};
 /// Maximum size of a combined write; a longer frame is written without copying.
 const COALESCE_BYTES_MAX: usize = 64 << 10;
 
-/// Maximum size of a write into an empty pipe that bypasses the thread, because waking it would
-/// cost more.
+/// Limit: frames that a caller writes directly into an empty stdout pipe; beyond it, the stdout
+/// thread writes them.
 const SHORT_BYTES_MAX: usize = 8 << 10;
 
 /// Writes frames to stdout.
@@ -75,7 +75,10 @@ impl<O: AsFd> StdoutWriter<O> {
         if state.failed.is_some() {
             return false;
         }
-        let free = state.pipe.free_bytes().map(|room| room.min(SHORT_BYTES_MAX));
+        let free = state
+            .pipe
+            .free_bytes()
+            .map(|room| room.min(SHORT_BYTES_MAX));
         if !free.is_some_and(|free| self.queue.take_short(free, &mut state.frames)) {
             return false;
         }
@@ -162,7 +165,10 @@ mod tests {
         assert!(writer.try_write());
         assert_eq!(read(&reader), "3\n");
         queue.send(Bytes::from(vec![b'x'; SHORT_BYTES_MAX]));
-        assert!(!writer.try_write(), "with the end of its line it is too long");
+        assert!(
+            !writer.try_write(),
+            "with the end of its line it is too long"
+        );
     }
 
     #[tokio::test]

@@ -76,7 +76,10 @@ async fn a_slow_reader_gets_everything_even_after_the_end() {
         is_gone(&outgoing).await;
         let read = reader.await.expect("no panic");
         assert_eq!(read, (200 << 10) + 1 + 3);
-        assert!(started.elapsed() > SHORT, "it took longer than one deadline");
+        assert!(
+            started.elapsed() > SHORT,
+            "it took longer than one deadline"
+        );
         assert_eq!(loss.why(), None);
     }
 }

@@ -215,7 +215,8 @@ async fn write_all(
     bytes: &[u8],
     deadline: Duration,
 ) -> Result<(), WriteFailure> {
-    stream.write_within(bytes, deadline)
+    stream
+        .write_within(bytes, deadline)
         .await
         .map_err(|why| match why {
             WriteError::Failed(_) => WriteFailure::Failed,

@@ -3,8 +3,11 @@
 use std::io;
 use std::path::Path;
 
-/// A survey ends within about a second, a check by a file tool within a tenth of that.
+/// Limit: bytes read to find the files that git obeys, for one command (a lookup counts as 64);
+/// beyond it, the workspace is read-only.
 const SURVEY_BYTES_MAX: u64 = 32 << 20;
+/// Limit: bytes read to find the files that git obeys, for one file that a tool writes (a lookup
+/// counts as 512); beyond it, file tools write nothing in the repository.
 const FILE_BYTES_MAX: u64 = 2 << 20;
 /// Cost of one lookup on the disk, in bytes, besides those of its path: it takes longer than to
 /// read a short path. A survey makes some 300,000 lookups at most, a check by a file tool some

@@ -14,10 +14,14 @@ use super::policy_path::PolicyPath;
 use super::repositories::{RepositoryCache, can_be_entered};
 use super::survey::RuleSet;
 
-/// Mounts that protect single paths. Bubblewrap accepts nine thousand arguments, a mount needs up
-/// to five of them, and its running time grows with their square.
+/// Limit: mounts that protect single paths of git; beyond it, folders at the top of the workspace
+/// become read-only as a whole.
+///
+/// Bubblewrap accepts nine thousand arguments, a mount needs up to five of them, and its running
+/// time grows with their square.
 const MOUNTS_MAX: usize = 300;
-/// Further folders that are mounted whole when those are used up.
+/// Limit: folders that become read-only as a whole to protect git; beyond it, the workspace is
+/// read-only.
 const WHOLE_MAX: usize = 200;
 
 /// Placeholders for missing names that git obeys. Each occupies the disk, and a descriptor or two
@@ -26,7 +30,8 @@ const PLACEHOLDERS_MAX: usize = 128;
 /// Cost of comparing two paths, in bytes of the budget.
 const COMPARED_BYTES: usize = 4;
 
-/// Notices that one sandbox returns.
+/// Limit: notices about paths that a sandbox could not protect; beyond it, further paths are not
+/// named.
 const NOTICES_MAX: usize = 100;
 
 /// The mounts and placeholders that are left for one sandbox.
@@ -238,7 +243,9 @@ impl RuleSet {
                     }
                 }
                 Ok(_) => {}
-                Err(_) if provenance == Provenance::User => self.place_missing(root, &path, candidates),
+                Err(_) if provenance == Provenance::User => {
+                    self.place_missing(root, &path, candidates)
+                }
                 Err(_) => {}
             }
         }
@@ -260,8 +267,12 @@ impl RuleSet {
                 return;
             }
             match fs::symlink_metadata(&at) {
-                Ok(metadata) if is_placeholder(&metadata) => return self.place_missing(root, &at, candidates),
-                Ok(metadata) if metadata.is_symlink() => return self.protect_link(root, &at, candidates),
+                Ok(metadata) if is_placeholder(&metadata) => {
+                    return self.place_missing(root, &at, candidates);
+                }
+                Ok(metadata) if metadata.is_symlink() => {
+                    return self.protect_link(root, &at, candidates);
+                }
                 Ok(metadata) if !metadata.is_dir() => return candidates.push(at),
                 Ok(_) if !can_be_entered(&at) => return self.close(root, &at, candidates),
                 Ok(_) => {}
@@ -315,7 +326,11 @@ impl RuleSet {
         match named.use_ {
             // An argument of a command need not be a path.
             PathUse::Program if !metadata.as_ref().is_some_and(fs::Metadata::is_file) => {}
-            _ if self.write.iter().any(|it| it.starts_with(&policy_path.real)) => {
+            _ if self
+                .write
+                .iter()
+                .any(|it| it.starts_with(&policy_path.real)) =>
+            {
                 self.notices.push(Notice::Open {
                     path: policy_path.real,
                     because: format!("`{}` of git names it", named.key),
@@ -323,25 +338,32 @@ impl RuleSet {
             }
             _ if metadata.is_some() => candidates.push(policy_path.real),
             PathUse::Folder => self.place_missing(&root, &policy_path.real, candidates),
-            _ if self.budget.placeholders == 0 => self.protect_top(&root, &policy_path.real, candidates),
+            _ if self.budget.placeholders == 0 => {
+                self.protect_top(&root, &policy_path.real, candidates)
+            }
             // An empty folder in its place would stop git.
-            PathUse::Include | PathUse::Program => match self.placeholders.occupy_with_file(&policy_path.real) {
-                Ok(true) => {
-                    self.budget.placeholders -= 1;
-                    candidates.push(policy_path.real);
+            PathUse::Include | PathUse::Program => {
+                match self.placeholders.occupy_with_file(&policy_path.real) {
+                    Ok(true) => {
+                        self.budget.placeholders -= 1;
+                        candidates.push(policy_path.real);
+                    }
+                    Ok(false) => {}
+                    Err(_) => self.notices.push(Notice::Open {
+                        path: policy_path.real,
+                        because: format!("`{}` of git names it", named.key),
+                    }),
                 }
-                Ok(false) => {}
-                Err(_) => self.notices.push(Notice::Open {
-                    path: policy_path.real,
-                    because: format!("`{}` of git names it", named.key),
-                }),
-            },
+            }
         }
     }
 
     /// Adds notices for links on the path that a command could replace.
     fn notice_links(&mut self, policy_path: &PolicyPath, named: &NamedPath) {
-        let links = policy_path.links.iter().filter(|it| self.root_of(it).is_some());
+        let links = policy_path
+            .links
+            .iter()
+            .filter(|it| self.root_of(it).is_some());
         let notices = links.map(|link| Notice::Open {
             path: link.clone(),
             because: format!("`{}` of git leads through it", named.key),
@@ -355,7 +377,9 @@ impl RuleSet {
         let Ok(policy_path) = PolicyPath::within(path, &mut self.survey_budget) else {
             return;
         };
-        if !self.can_be_protected(&policy_path.real, root) || self.is_covered(&policy_path.real, candidates) {
+        if !self.can_be_protected(&policy_path.real, root)
+            || self.is_covered(&policy_path.real, candidates)
+        {
             return;
         }
         let is_missing =

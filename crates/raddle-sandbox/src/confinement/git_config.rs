@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Settings read from one file.
+/// Limit: settings in one configuration file of git; beyond it, the rest is not read.
 pub const SETTINGS_MAX: usize = 10_000;
 /// Words of a command that are examined.
 const WORDS_MAX: usize = 64;

@@ -7,7 +7,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Submodules read from one index.
+/// Limit: submodules of one git index; beyond it, the others are protected only if they are checked
+/// out.
 pub(super) const GITLINKS_MAX: usize = 10_000;
 
 const GITLINK: u32 = 0o160_000;

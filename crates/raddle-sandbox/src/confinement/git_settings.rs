@@ -14,8 +14,12 @@ use super::git_config::{self, NamedPath, PathUse, Setting};
 use super::policy_path::PolicyPath;
 use super::safe_open::{ordinary_file, read_at_most};
 
-/// Longest path, in bytes, that the kernel accepts. Git follows no longer one either.
+/// Limit: the path in a `.git` file; beyond it, the file is ignored.
+///
+/// Git follows no longer one either.
 const PATH_BYTES_MAX: usize = 4_095;
+/// Limit: a configuration file of git; beyond it, the rest is not read.
+///
 /// Bounds of git settings: bytes read of one file, number of files, and depth of includes, which is
 /// that of git.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;

@@ -136,8 +136,7 @@ fn supervise(command: &mut Command) -> io::Result<u8> {
 fn lock(plan: &HelperPlan) -> Result<(), String> {
     let step = |operation: &'static str| move |error: io::Error| format!("{operation}: {error}");
     if plan.tier == Tier::A {
-        inode_pins::check(&plan.inode_pins, &plan.write)
-            .map_err(step("checking the mounts"))?;
+        inode_pins::check(&plan.inode_pins, &plan.write).map_err(step("checking the mounts"))?;
     }
     leave_terminal().map_err(step("leaving the terminal"))?;
     if let Network::Proxy(socket) = &plan.network {

@@ -161,7 +161,11 @@ mod tests {
         let hidden_folder = |name: &str| format!("--tmpfs {}", at(name).display());
         for (write, hidden, expected) in [
             // The server creates it if it is missing, so that no command does.
-            (&[""][..], &["new/config"][..], Ok(hidden_folder("new/config"))),
+            (
+                &[""][..],
+                &["new/config"][..],
+                Ok(hidden_folder("new/config")),
+            ),
             (&["store"], &["there"], Ok(hidden_folder("there"))),
             (&["there/work"], &["there"], Ok(hidden_folder("there"))),
             (&["", "there/work"], &["there"], Ok(hidden_folder("there"))),
@@ -172,7 +176,11 @@ mod tests {
                 &["there", "there/rules.toml"],
                 Ok(hidden_file("store/rules.toml")),
             ),
-            (&[""], &["there", "there/rules.toml"], Ok(hidden_folder("store"))),
+            (
+                &[""],
+                &["there", "there/rules.toml"],
+                Ok(hidden_folder("store")),
+            ),
             (
                 &[""],
                 &["there", "there/deep.toml"],

@@ -117,7 +117,12 @@ fn stray_mount(
     is_there: impl Fn(&Path) -> bool,
 ) -> Option<PathBuf> {
     let sandbox_mounts = SANDBOX_MOUNTS.map(PathBuf::from);
-    let is_allowed = |at: &Path| sandbox_mounts.iter().chain(write).any(|it| at.starts_with(it));
+    let is_allowed = |at: &Path| {
+        sandbox_mounts
+            .iter()
+            .chain(write)
+            .any(|it| at.starts_with(it))
+    };
     writable_mounts(mounts).find(|at| !is_allowed(at) && is_there(at))
 }
 

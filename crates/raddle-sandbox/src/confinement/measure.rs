@@ -111,13 +111,17 @@ fn try_all(options: &Options) -> TrialResult {
                 strongest = Some((sandbox, findings));
                 break;
             }
-            Err(Shortfall { reason: why, is_temporary: is_passing }) => {
+            Err(Shortfall {
+                reason: why,
+                is_temporary: is_passing,
+            }) => {
                 short_of.push(why);
                 is_verdict &= !is_passing;
             }
         }
     }
-    let (sandbox, findings) = strongest.unwrap_or_else(|| (sandbox_host(options, Tier::C), Vec::new()));
+    let (sandbox, findings) =
+        strongest.unwrap_or_else(|| (sandbox_host(options, Tier::C), Vec::new()));
     let measurement = Measurement {
         sandbox,
         landlock,

@@ -90,7 +90,9 @@ impl Mounts {
         }
         match (&rules.network, &rule_set.resolver) {
             (Network::Open, Some(path)) => mount_at(path, Mount::Read(path.clone())),
-            (Network::Proxy(socket), _) => mount_at(Path::new(PROXY_SOCKET), Mount::Read(socket.clone())),
+            (Network::Proxy(socket), _) => {
+                mount_at(Path::new(PROXY_SOCKET), Mount::Read(socket.clone()))
+            }
             _ => {}
         }
         mount_at(Path::new(HELPER), Mount::Read(helper.to_owned()));

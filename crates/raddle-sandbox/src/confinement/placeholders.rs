@@ -54,7 +54,11 @@ impl Placeholders {
     }
 
     /// The same in a parent that was opened before, whatever its path names by now.
-    pub fn occupy_in(&mut self, parent: &Arc<OwnedFd>, path: &Path) -> Result<bool, SandboxRefusal> {
+    pub fn occupy_in(
+        &mut self,
+        parent: &Arc<OwnedFd>,
+        path: &Path,
+    ) -> Result<bool, SandboxRefusal> {
         self.occupy_with(parent, path, OFlags::DIRECTORY, |around, name| {
             mkdirat(around, name, Mode::from_raw_mode(0o755)).map(|()| None)
         })
@@ -120,7 +124,9 @@ impl Placeholders {
                 return Ok(true);
             }
         }
-        Err(disk(io::Error::other("another process removes it repeatedly")))
+        Err(disk(io::Error::other(
+            "another process removes it repeatedly",
+        )))
     }
 
     /// Shares one descriptor among several placeholders in the same parent.
@@ -283,7 +289,11 @@ mod tests {
         let count = fs::read_dir(at("own")).expect("it is there").count();
         assert_eq!(count, 0, "nothing is made where the link leads");
 
-        assert!(placeholders.occupy_with_file(&at("d/rules")).expect("it is made"));
+        assert!(
+            placeholders
+                .occupy_with_file(&at("d/rules"))
+                .expect("it is made")
+        );
         // A hard link stands for the moment between the check and the removal.
         fs::hard_link(at("d/rules"), at("own/rules")).expect("another name");
         fs::rename(at("d"), at("moved")).expect("it is moved");

@@ -19,10 +19,14 @@ use super::budget::SurveyBudget;
 use super::survey::is_folder;
 use super::{git_index, safe_open};
 
-/// Folders visited below a root, and entries read.
+/// Limit: folders below a writable path that are searched for repositories; beyond it, a notice is
+/// logged; further repositories are protected only if an index names them.
 pub(super) const FOLDERS_MAX: usize = 100_000;
+/// Limit: entries read in the search for repositories; beyond it, a notice is logged; further
+/// repositories are protected only if an index names them.
 const ENTRIES_MAX: usize = 1_000_000;
-/// Up to so many folders, a root is walked for every command.
+/// Limit: folders up to which the search for repositories runs for every command; beyond it, the
+/// result is cached for a while.
 const FOLDERS_CHEAP: usize = 500;
 /// A walk is repeated when so many times its own duration has passed, or after a minute.
 const AGE_PER_WALK: u32 = 20;
@@ -32,7 +36,7 @@ const ROOTS_MAX: usize = 64;
 const INDEXES_MAX: usize = 1_024;
 /// Bytes of submodule paths in the cache.
 const GITLINK_BYTES_MAX: usize = 64 << 20;
-/// The largest index that is read.
+/// Limit: a git index; beyond it, the rest is not read.
 const INDEX_BYTES_MAX: u64 = 256 << 20;
 
 /// The result of a walk.

@@ -138,7 +138,12 @@ impl RuleSet {
             for root in named.iter().filter(|root| !is_inside(root)) {
                 if own.is_some() && own == rule_set.home && rule_set.home.as_ref() == Some(root) {
                     // The protected names of the home are dotfiles.
-                    for folder in rule_set.write.clone().iter().filter(|it| it.starts_with(root)) {
+                    for folder in rule_set
+                        .write
+                        .clone()
+                        .iter()
+                        .filter(|it| it.starts_with(root))
+                    {
                         rule_set.protect_git(folder, cache);
                     }
                 } else {

@@ -197,7 +197,10 @@ fn repositories_at_any_depth_are_protected() {
     });
     let protected = read_only(rules);
     for path in ["vendor/lib/.git", "a/b/c/d/e/.git"] {
-        assert!(protected.contains(&root.join(path)), "{path}: {protected:?}");
+        assert!(
+            protected.contains(&root.join(path)),
+            "{path}: {protected:?}"
+        );
     }
 }
 
@@ -222,7 +225,10 @@ fn submodules_that_the_index_names_are_protected_whether_or_not_they_are_there()
     let protected = read_only(rules);
     drop(confined);
     for path in ["empty", "file", "full/.git", "gone/deep", "out/.git"] {
-        assert!(protected.contains(&root.join(path)), "{path}: {protected:?}");
+        assert!(
+            protected.contains(&root.join(path)),
+            "{path}: {protected:?}"
+        );
     }
     assert!(!root.join("full/.git").exists() && !root.join("gone/deep").exists());
 }
@@ -274,7 +280,10 @@ fn paths_that_a_configuration_names_are_protected() {
     assert!(root.join("more").is_file() && root.join("new").is_dir());
     let protected = read_only(rules);
     for path in ["new", "team", "more", "tools/show"] {
-        assert!(protected.contains(&root.join(path)), "{path}: {protected:?}");
+        assert!(
+            protected.contains(&root.join(path)),
+            "{path}: {protected:?}"
+        );
     }
     drop(confined);
     assert!(!root.join("more").exists() && !root.join("new").exists());
@@ -427,7 +436,10 @@ fn programs_of_git_are_protected_wherever_git_starts_them() {
         let notices: Vec<String> = notices.collect();
         assert_eq!(!notices.is_empty(), has_notice, "{config}: {notices:?}");
         let protected = read_only(rules);
-        assert!(protected.contains(&root.join(expected)), "{config}: {protected:?}");
+        assert!(
+            protected.contains(&root.join(expected)),
+            "{config}: {protected:?}"
+        );
     }
 }
 
@@ -475,8 +487,16 @@ fn more_repositories_than_can_be_named_make_their_folder_read_only() {
         (0..1_500).try_for_each(|it| fs::create_dir_all(w.join(format!("many/{it}/.git"))))
     });
     let protected = read_only(rules);
-    assert!(protected.contains(&root.join("lib/.git")), "{}", protected.len());
-    assert!(protected.contains(&root.join("many")), "{}", protected.len());
+    assert!(
+        protected.contains(&root.join("lib/.git")),
+        "{}",
+        protected.len()
+    );
+    assert!(
+        protected.contains(&root.join("many")),
+        "{}",
+        protected.len()
+    );
 }
 
 #[test]
@@ -490,7 +510,10 @@ fn a_folder_that_cannot_be_entered_or_holds_a_link_is_read_only_as_a_whole() {
     let protected = read_only(rules);
     fs::set_permissions(root.join("closed"), fs::Permissions::from_mode(0o755)).expect("opened");
     for path in ["closed", "x"] {
-        assert!(protected.contains(&root.join(path)), "{path}: {protected:?}");
+        assert!(
+            protected.contains(&root.join(path)),
+            "{path}: {protected:?}"
+        );
     }
 }
 
@@ -641,7 +664,8 @@ fn roots_are_real_and_none_lies_in_another() {
     symlink("inner", base.join("w/in")).expect("it is made");
     let survey = |of: &[&str]| {
         let rules = SandboxRules::workspace_write(of.iter().map(|it| base.join(it)).collect());
-        RuleSet::survey(&rules, Tier::B, &RepositoryCache::default(), None).map(|rule_set| rule_set.write)
+        RuleSet::survey(&rules, Tier::B, &RepositoryCache::default(), None)
+            .map(|rule_set| rule_set.write)
     };
     for (named, real) in [
         (&["w", "w/inner"][..], &["w"][..]),

@@ -31,14 +31,15 @@ use crate::descriptors::set_cloexec;
 /// The argument that makes a program a keeper.
 pub const KEEP: &str = "keep";
 
-/// Time for a command to clean up after `SIGTERM`: git, for example, removes its lock files.
+/// Limit: time a command has to end after it was asked to; beyond it, the keeper kills it.
 const TERM_GRACE: Duration = Duration::from_millis(200);
 
 /// Interval between checks for remaining processes: at first, and at most.
 const POLL_FIRST: Duration = Duration::from_millis(1);
 const POLL_LAST: Duration = Duration::from_millis(50);
 
-/// Time without any process that ends or appears, after which the keeper gives up on the rest.
+/// Limit: time in which no process of an ended command goes away or appears; beyond it, the remaining
+/// processes are left, and the log names them.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(3);
 
 /// The highest priority of the kernel.

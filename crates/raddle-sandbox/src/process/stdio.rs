@@ -13,7 +13,8 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// Most bytes that wait for a command that does not read its stdin.
+/// Limit: input that waits for a process (a single chunk may be larger); beyond it, the server
+/// rejects the request with -32001 and says when to retry.
 const INPUT_BYTES_MAX: usize = 1 << 20;
 
 /// The end-of-file character of a terminal.

@@ -21,7 +21,11 @@ enum EndMethod {
 const TERMINAL: Stdio = Stdio::Terminal(TerminalSize { rows: 24, cols: 80 });
 
 async fn check(launcher: &Launcher, unruly: UnrulyProgram, method: EndMethod, stdio: Stdio) {
-    let mark = format!("{}-{}-{method:?}-{stdio:?}", std::process::id(), unruly.name);
+    let mark = format!(
+        "{}-{}-{method:?}-{stdio:?}",
+        std::process::id(),
+        unruly.name
+    );
     let launch = Launch {
         program: "sh".into(),
         args: vec!["-c".into(), unruly.script.into()],

@@ -89,7 +89,10 @@ async fn exit_statuses_and_outputs_are_returned() {
 #[tokio::test]
 async fn a_command_without_input_finds_its_end() {
     let result = run(sh("cat; echo done"), Stdio::Pipes { input: false }, "").await;
-    assert_eq!(result, (ExitStatus::Exit(0), "done\n".into(), String::new()));
+    assert_eq!(
+        result,
+        (ExitStatus::Exit(0), "done\n".into(), String::new())
+    );
 }
 
 #[tokio::test]

@@ -124,7 +124,10 @@ pub fn wait_until_gone(name: &str, mark: &str, since: Instant) -> Duration {
             assert!(passed < GONE_TIMEOUT, "{name}: gone only after {passed:?}");
             return passed;
         }
-        assert!(passed < GONE_TIMEOUT, "{name}: {remaining:?} live after {passed:?}");
+        assert!(
+            passed < GONE_TIMEOUT,
+            "{name}: {remaining:?} live after {passed:?}"
+        );
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -179,7 +179,11 @@ fn check_budget(text: &str) -> Result<(), WireError> {
 }
 
 /// Rejects members that an object does not have.
-fn reject_unknown(location: &str, members: &ObjectMembers<'_>, known: &[&str]) -> Result<(), WireError> {
+fn reject_unknown(
+    location: &str,
+    members: &ObjectMembers<'_>,
+    known: &[&str],
+) -> Result<(), WireError> {
     let mut names = members.keys().map(String::as_str);
     match names.find(|it| !known.contains(it)) {
         Some(name) => Err(WireError::Refused(
@@ -196,7 +200,9 @@ fn reject_unknown(location: &str, members: &ObjectMembers<'_>, known: &[&str]) -
 
 /// Says that a method has no such member, and what bounds a thread instead.
 fn unread_bound(method: &str, member: &str, bound_members: &[&str]) -> String {
-    let same_letters = bound_members.iter().find(|it| letters(it) == letters(member));
+    let same_letters = bound_members
+        .iter()
+        .find(|it| letters(it) == letters(member));
     let advice = match (same_letters, letters(member).as_str()) {
         (Some(same_letters), _) => format!("write `{same_letters}`"),
         (None, it) if it.starts_with("budget") && bound_members.contains(&"config") => {

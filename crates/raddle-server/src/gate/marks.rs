@@ -1,9 +1,10 @@
 //! The marks of a JSON text: its brackets, commas and colons, except those inside strings. They
 //! give the number of values before anything is parsed.
 
-/// The maximum number of values in params. A short value takes many times its text once it is
-/// parsed: an empty string of three bytes takes eight times as much, a small object a hundred
-/// times.
+/// Limit: values in the params of a request; beyond it, the server rejects the request with -32600.
+///
+/// A short value takes many times its text once it is parsed: an empty string of three bytes takes
+/// eight times as much, a small object a hundred times.
 pub(super) const VALUES_MAX: usize = 100_000;
 
 /// Whether a text has at most [`VALUES_MAX`] values, judged by its marks.

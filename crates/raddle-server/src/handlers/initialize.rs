@@ -15,7 +15,7 @@ use crate::wire_error::WireError;
 /// version.
 const CONTRACT_VERSION: &str = "0.166.0";
 
-/// The longest name of a client; it is stored with every thread that the client starts.
+/// Limit: a client's name; beyond it, the server rejects the request with -32600.
 const NAME_BYTES_MAX: usize = 256;
 
 /// Version of Raddle itself.

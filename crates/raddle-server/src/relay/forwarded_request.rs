@@ -117,11 +117,7 @@ pub(crate) fn forward(
 }
 
 /// Forwards a request again that returned without a response.
-fn forward_again(
-    state: &Arc<ServerState>,
-    mut request: Box<dyn ForwardedRequest>,
-    since: Instant,
-) {
+fn forward_again(state: &Arc<ServerState>, mut request: Box<dyn ForwardedRequest>, since: Instant) {
     let (session, id) = (request.session().clone(), request.thread());
     let lane_state = state.clone();
     enter_lane(state, &session, id, move |pass| {
@@ -205,7 +201,10 @@ fn send(
             PeerResponse::Error(error)
                 if is_elsewhere(&error) && since.elapsed() < OWNER_TIMEOUT =>
             {
-                let ended = session.relay.forget_from(id, &target).map(|last_seq| (id, last_seq));
+                let ended = session
+                    .relay
+                    .forget_from(id, &target)
+                    .map(|last_seq| (id, last_seq));
                 reattach_all(&state, &session, ended.or(reattaching));
                 forward_again(&state, request, since);
             }

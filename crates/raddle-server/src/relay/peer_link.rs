@@ -22,12 +22,18 @@ use crate::services::ServerState;
 use crate::services::threads::answers;
 use crate::session::Session;
 
+/// Limit: messages forwarded from another process that a client has not read; beyond it, the server
+/// stops reading the other process, and the client catches up from the journal.
+///
 /// Backpressure: a client with this many queued bytes receives no more events from other processes
 /// until it reads. The owner of the thread then serves it from the journal.
 const FORWARDED_BYTES_MAX: usize = 4 << 20;
 
-/// Idle time after which a process that owes a response is probed; it then has as long again to
-/// respond. A stopped process keeps its lock and responds to nothing.
+/// Limit: silence of another process of the home that owes a response (it is probed once, for as
+/// long again); beyond it, pending requests fail with `owner_lost`, and the server looks for the
+/// owner of its threads again.
+///
+/// A stopped process keeps its lock and responds to nothing.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Outcome of a request that was sent to another process.
@@ -88,7 +94,11 @@ impl PeerLink {
             }
             spawned_link.outgoing.mark_gone();
             spawned_link.end();
-            reattach_all(&state, &session, session.relay.take_subscriptions_of(&spawned_link));
+            reattach_all(
+                &state,
+                &session,
+                session.relay.take_subscriptions_of(&spawned_link),
+            );
         });
         link
     }
@@ -138,21 +148,27 @@ impl PeerLink {
                     continue;
                 }
                 Ok(Inbound::Notification(notification)) => {
-                    let thread = notification.params.and_then(|params| thread_of(params.get()));
+                    let thread = notification
+                        .params
+                        .and_then(|params| thread_of(params.get()));
                     if notification.method == "thread/closed" {
                         // The owner unloaded the thread, but the client's subscription must
                         // continue.
-                        if let Some(id) = thread.filter(|id| session.relay.is_subscribed(*id, self)) {
+                        if let Some(id) = thread.filter(|id| session.relay.is_subscribed(*id, self))
+                        {
                             let last_seq = session.relay.forget(id);
                             reattach_all(state, session, last_seq.map(|last_seq| (id, last_seq)));
                         }
                         continue;
                     }
-                    ends_subscription = matches!(&*notification.method, "thread/deleted" | "thread/archived");
+                    ends_subscription =
+                        matches!(&*notification.method, "thread/deleted" | "thread/archived");
                     method = Some(notification.method);
                     thread
                 }
-                Ok(Inbound::Request(request)) => answers::request_of_id(&request.id).map(|(id, _)| id),
+                Ok(Inbound::Request(request)) => {
+                    answers::request_of_id(&request.id).map(|(id, _)| id)
+                }
                 Err(fault) => {
                     tracing::warn!(?fault, "invalid message from another process");
                     continue;
@@ -209,7 +225,10 @@ impl PeerLink {
 
     fn answer(&self, response: InboundResponse<'_>) {
         let callback = match response.id {
-            Id::Integer(id) => self.pending().as_mut().and_then(|it| it.waiting.remove(&id)),
+            Id::Integer(id) => self
+                .pending()
+                .as_mut()
+                .and_then(|it| it.waiting.remove(&id)),
             Id::String(_) => None,
         };
         let Some(callback) = callback else {
@@ -269,7 +288,9 @@ fn thread_of(params: &str) -> Option<ThreadId> {
         id: ThreadId,
     }
     let notified: NotifiedThread = serde_json::from_str(params).ok()?;
-    notified.thread_id.or(notified.thread.map(|thread| thread.id))
+    notified
+        .thread_id
+        .or(notified.thread.map(|thread| thread.id))
 }
 
 /// Returns the sequence number of the record that a notification completes.
@@ -298,7 +319,8 @@ mod tests {
 
     #[test]
     fn sequence_numbers_are_read_and_removed() {
-        let numbered = raddle_rpc::notification("x", &serde_json::json!({"seq": 1}), Some(3), Some(42));
+        let numbered =
+            raddle_rpc::notification("x", &serde_json::json!({"seq": 1}), Some(3), Some(42));
         assert_eq!(seq_of(&numbered), Some(42));
         let plain = raddle_rpc::notification("x", &serde_json::json!({"seq": 1}), Some(3), None);
         assert_eq!(without_seq(42, &numbered), plain);

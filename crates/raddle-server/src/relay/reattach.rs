@@ -63,20 +63,24 @@ async fn reattach(
     let since = Instant::now();
     while !session.is_gone() && session.threads().contains(&id) {
         let why = match find(&state, &session, id, ThreadResume::NAME, since).await {
-            ThreadLocation::Remote(link) => return subscribe_remotely(&state, &session, &link, id, last_seq),
-            ThreadLocation::Local => match subscribe_locally(&state, &session, id, last_seq).await {
-                Ok(()) => return,
-                // Another process opened the thread first.
-                Err(
-                    AgentError::Ended
-                    | AgentError::OwnedBy { .. }
-                    | AgentError::Refused(Refusal::OwnedElsewhere),
-                ) if since.elapsed() < OWNER_TIMEOUT => {
-                    sleep(RETRY_INTERVAL).await;
-                    continue;
+            ThreadLocation::Remote(link) => {
+                return subscribe_remotely(&state, &session, &link, id, last_seq);
+            }
+            ThreadLocation::Local => {
+                match subscribe_locally(&state, &session, id, last_seq).await {
+                    Ok(()) => return,
+                    // Another process opened the thread first.
+                    Err(
+                        AgentError::Ended
+                        | AgentError::OwnedBy { .. }
+                        | AgentError::Refused(Refusal::OwnedElsewhere),
+                    ) if since.elapsed() < OWNER_TIMEOUT => {
+                        sleep(RETRY_INTERVAL).await;
+                        continue;
+                    }
+                    Err(error) => error.to_string(),
                 }
-                Err(error) => error.to_string(),
-            },
+            }
             ThreadLocation::Unavailable(error) => format!("{error:?}"),
         };
         session.threads().remove(&id);

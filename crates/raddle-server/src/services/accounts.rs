@@ -14,7 +14,7 @@ use super::{ServerState, models};
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-/// The maximum number of sign-ins in progress.
+/// Limit: logins in progress; beyond it, the server rejects the request with -32600.
 const LOGINS_MAX: usize = 16;
 
 /// The sign-ins in progress.
@@ -62,7 +62,8 @@ impl ProviderAccount {
         let provider = providers::read(&state.merged, name, file);
         let provider = provider.map_err(|error| refused(error.to_string()))?;
         let vendors = server.options.vendors.clone();
-        let vendors = vendors.ok_or_else(|| refused("this server does not support sign-in".to_owned()))?;
+        let vendors =
+            vendors.ok_or_else(|| refused("this server does not support sign-in".to_owned()))?;
         Ok(Self { vendors, provider })
     }
 }

@@ -415,12 +415,14 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
     let (mut warnings, mut problems) = (Vec::new(), Vec::new());
     for layer in layers.each() {
         let with_origin = |what: &String| format!("{what}, in {}", layer.describe());
-        let keys::LayerProblems {
-            invalid,
-            unused,
-        } = check_table(&layer.table);
+        let keys::LayerProblems { invalid, unused } = check_table(&layer.table);
         // An invalid value that a stronger layer overrides is harmless.
-        problems.extend(invalid.iter().filter(|it| invalid_in_force.contains(it)).map(with_origin));
+        problems.extend(
+            invalid
+                .iter()
+                .filter(|it| invalid_in_force.contains(it))
+                .map(with_origin),
+        );
         let all = invalid.iter().chain(&unused);
         warnings.extend(all.map(|what| ConfigWarningNotification {
             summary: with_origin(what),
@@ -460,7 +462,9 @@ impl State {
 /// Returns the invalid and unused values of a table, a sentence each.
 fn check_table(table: &toml::Table) -> keys::LayerProblems {
     let mut problems = keys::check_layer(table);
-    problems.invalid.extend(providers::problems_of_prices(table));
+    problems
+        .invalid
+        .extend(providers::problems_of_prices(table));
     problems
 }
 

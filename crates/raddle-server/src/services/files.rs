@@ -23,8 +23,10 @@ pub(crate) use self::file_locks::FileLock;
 pub(crate) use self::write_paths::LastLink;
 use crate::wire_error::{WireError, quoted};
 
-/// The longest path. No system accepts a longer one, and walking all the folders above a path of
-/// megabytes would take hours.
+/// Limit: a path in a request; beyond it, the server rejects the request with -32600.
+///
+/// No system accepts a longer one, and walking all the folders above a path of megabytes would take
+/// hours.
 const PATH_BYTES_MAX: usize = 4096;
 
 /// Returns an absolute path; rejects anything else.

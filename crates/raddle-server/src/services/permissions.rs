@@ -32,7 +32,8 @@ const DEFAULT: &str = "default_permissions";
 /// The configuration key of a mode, in place of a profile.
 const MODE: &str = "sandbox_mode";
 
-/// The maximum length of a chain of profiles that extend each other.
+/// Limit: permission profiles that extend each other; beyond it, the server rejects the request
+/// with -32600.
 const EXTENDS_MAX: usize = 8;
 
 /// A sandbox, and the profile that it was made from.
@@ -69,7 +70,9 @@ pub(crate) fn of_profile(
     let access = access(config, id, &mut Vec::new())?;
     let extends = table(config, id).and_then(|it| it.get("extends")?.as_str());
     Ok(SandboxChoice {
-        policy: access.policy().map_err(|what| invalid_profile(config, id, &what))?,
+        policy: access
+            .policy()
+            .map_err(|what| invalid_profile(config, id, &what))?,
         profile: profile(extends),
     })
 }
@@ -175,7 +178,10 @@ pub(crate) fn list(
         let description = table(config, &id).and_then(|it| it.get("description")?.as_str());
         PermissionProfileSummary {
             allowed: sandbox.is_some() && objections.next().flatten().is_none(),
-            description: is_built_in.map(|it| it.1).or(description).map(str::to_owned),
+            description: is_built_in
+                .map(|it| it.1)
+                .or(description)
+                .map(str::to_owned),
             id,
         }
     });
@@ -278,9 +284,17 @@ fn access(
     let mut access = match profile_table.get("extends") {
         None => ProfileAccess::default(),
         Some(toml::Value::String(base)) => self::access(config, base, extended_by)?,
-        Some(_) => return Err(invalid_profile(config, id, "`extends` must be the name of a profile")),
+        Some(_) => {
+            return Err(invalid_profile(
+                config,
+                id,
+                "`extends` must be the name of a profile",
+            ));
+        }
     };
-    access.read(profile_table).map_err(|what| invalid_profile(config, id, &what))?;
+    access
+        .read(profile_table)
+        .map_err(|what| invalid_profile(config, id, &what))?;
     Ok(access)
 }
 

@@ -22,16 +22,21 @@ pub(crate) use self::run::{CAPTURED_BYTES_MAX, OutputDelta, OutputPlan, OutputSt
 use crate::session::Session;
 use crate::wire_error::{WireError, quoted};
 
-/// The maximum number of running processes of a connection.
+/// Limit: processes of one connection; beyond it, the server rejects the request with -32001 and
+/// says when to retry.
 const PROCESSES_MAX: usize = 64;
 
-/// The longest name of a process. Every notification carries it.
+/// Limit: the name of a process; beyond it, the server rejects the request with -32600.
+///
+/// Every notification carries it.
 const NAME_BYTES_MAX: usize = 256;
 
-/// Default timeout of a process.
+/// Limit: run time of a process, unless its client sets it; beyond it, the process ends with exit
+/// code 124.
 pub(crate) const TIME_MS: i64 = 10_000;
 
-/// Default limit of the bytes of each stream that are stored or sent.
+/// Limit: output of one stream of a process, unless its client sets it; beyond it, further output
+/// is discarded.
 pub(crate) const OUTPUT_BYTES: u64 = 1 << 20;
 
 /// A client's name for a process. Each of the two families of methods has names of its own.
@@ -162,9 +167,7 @@ impl Processes {
         close: bool,
     ) -> Result<(), WireError> {
         if delta_base64.is_none() && !close {
-            return Err(WireError::Refused(
-                "pass deltaBase64 or closeStdin".into(),
-            ));
+            return Err(WireError::Refused("pass deltaBase64 or closeStdin".into()));
         }
         let bytes = STANDARD
             .decode(delta_base64.unwrap_or_default())
@@ -209,7 +212,10 @@ impl Processes {
     pub(crate) fn end_all(&self) {
         let mut running = self.running();
         running.is_over = true;
-        running.by_name.values().for_each(|entry| entry.control.end());
+        running
+            .by_name
+            .values()
+            .for_each(|entry| entry.control.end());
     }
 
     fn running(&self) -> MutexGuard<'_, ProcessTable> {

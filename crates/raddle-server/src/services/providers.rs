@@ -154,12 +154,18 @@ pub(crate) fn resolve(
 
 /// Returns the usable providers of a configuration, the default one first. Leaves out others whose
 /// key takes a command: that may prompt the user.
-pub(crate) fn usable_providers(config: &toml::Table, default_provider: Option<&str>, file: &Path) -> Vec<Provider> {
+pub(crate) fn usable_providers(
+    config: &toml::Table,
+    default_provider: Option<&str>,
+    file: &Path,
+) -> Vec<Provider> {
     let sections = config
         .get("model_providers")
         .and_then(toml::Value::as_table);
     let others = sections.into_iter().flat_map(toml::Table::keys);
-    let others = others.map(String::as_str).filter(|it| default_provider != Some(it));
+    let others = others
+        .map(String::as_str)
+        .filter(|it| default_provider != Some(it));
     let names = default_provider.into_iter().chain(others);
     let all = names.filter_map(|it| read(config, it, file).ok());
     let needs_no_command = |it: &Provider| !matches!(it.key, KeySource::Command(_));
@@ -183,10 +189,13 @@ pub(crate) fn read(
     let preset = presets::named(name).filter(|_| own_url.is_none());
     let Some(base_url) = own_url.or_else(|| Some(preset?.base_url.to_owned())) else {
         let configured = providers.and_then(toml::Value::as_table).into_iter();
-        let configured = configured.flatten().filter(|(_, it)| it.get("base_url").is_some());
+        let configured = configured
+            .flatten()
+            .filter(|(_, it)| it.get("base_url").is_some());
         let mut known: Vec<&str> = PRESETS.iter().map(|it| it.name).collect();
         known.extend(
-            configured.map(|(name, _)| name.as_str())
+            configured
+                .map(|(name, _)| name.as_str())
                 .filter(|it| presets::named(it).is_none()),
         );
         return Err(ProviderError(format!(
@@ -199,7 +208,9 @@ pub(crate) fn read(
     Ok(Provider {
         name: name.to_owned(),
         base_url,
-        wire_api: section.text("wire_api")?.or_else(|| preset.map(preset_wire_api)),
+        wire_api: section
+            .text("wire_api")?
+            .or_else(|| preset.map(preset_wire_api)),
         key: section.key(preset, folder_of(file))?,
         http_headers: section.texts("http_headers")?,
         env_http_headers: section.texts("env_http_headers")?,

@@ -16,8 +16,8 @@ use raddle_protocol::{FuzzyFileSearchMatchType, FuzzyFileSearchResult};
 /// The maximum number of matches to return.
 const MATCHES_MAX: usize = 50;
 
-/// The maximum number of entries that one search visits, in all its roots; then it returns what it
-/// has.
+/// Limit: entries that one file search scans; beyond it, the search returns what it has found, and
+/// logs the limit.
 const ENTRIES_MAX: usize = 1_000_000;
 
 /// Time limit of one search; then it returns what it has.
@@ -120,7 +120,10 @@ impl Search {
             return Vec::new();
         }
         if job.entries_left == 0 {
-            tracing::warn!(entries_max, "a search reached its limit; its result is partial");
+            tracing::warn!(
+                entries_max,
+                "a search reached its limit; its result is partial"
+            );
         }
         best_first(&mut job.matches);
         job.matches
@@ -139,7 +142,8 @@ impl SearchJob {
         }
         let unignored = UnignoredFolders::default();
         self.search_below(root, walk(folder, &unignored, &self.ignores), &is_cancelled);
-        let unignored_folders = std::mem::take(&mut *unignored.lock().unwrap_or_else(PoisonError::into_inner));
+        let unignored_folders =
+            std::mem::take(&mut *unignored.lock().unwrap_or_else(PoisonError::into_inner));
         for folder in unignored_folders {
             self.search_below(root, walk_unfiltered(&folder), &is_cancelled);
         }

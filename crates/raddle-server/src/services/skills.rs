@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::services::files::PathAdmission;
 use crate::wire_error::WireError;
 
-/// The longest `SKILL.md` that is read.
+/// Limit: a skill's file; beyond it, the skill is listed as an error.
 const FILE_BYTES_MAX: u64 = 256 << 10;
 
 /// The longest name; longer ones are truncated.
@@ -24,7 +24,7 @@ const DESCRIPTION_BYTES_MAX: usize = 4096;
 /// The maximum number of skills read from one folder.
 const SKILLS_MAX: usize = 1000;
 
-/// The maximum size of the skills in one response, as serialised.
+/// Limit: skills in one response; beyond it, the rest is left out, and the response holds an error.
 const LIST_BYTES_MAX: usize = 8 << 20;
 
 /// Name of a skill's file.

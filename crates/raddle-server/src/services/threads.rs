@@ -51,12 +51,18 @@ use super::providers::choose;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
+/// Limit: thread notifications queued for one client; beyond it, the client falls behind: the
+/// server sends pages from the journal until the client has caught up.
+///
 /// Backpressure: a client with more queued bytes than this is served from the journal,
 const QUEUED_BYTES_MAX: usize = 4 << 20;
 
 /// until the queue is down to this many bytes.
 const QUEUED_BYTES_LOW: usize = 1 << 20;
 
+/// Limit: notices queued for one client (a notice is not stored and cannot be sent again); beyond
+/// it, the connection closes with 1008.
+///
 /// A client with more queued bytes than this is disconnected: a notice is no record, so it cannot
 /// be sent later.
 const NOTICE_BYTES_MAX: usize = 32 << 20;
@@ -66,13 +72,14 @@ const TOO_SLOW: Close = Close {
     reason: Cow::Borrowed("the client reads too slowly"),
 };
 
-/// The maximum number of fallback models.
+/// Limit: fallback models of one turn; beyond it, the server rejects the request with -32600.
 const FALLBACKS_MAX: usize = 8;
 
 /// Capacity reserved for a response with turns or items.
 const ANSWER_BYTES: usize = 8 << 20;
 
-/// How long a request for such a response waits for capacity.
+/// Limit: time a response with turns or items waits for capacity; beyond it, the server rejects the
+/// request with -32001 and says when to retry.
 const RESERVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reserves capacity for a response with turns or items, before they are read. Fails as overloaded
@@ -220,7 +227,9 @@ pub(crate) fn settings(
         None => permissions::of_config(&config, None)?,
     };
     let text_of = |requested: &Option<String>, key: &str| {
-        requested.clone().or_else(|| config.text(key).map(str::to_owned))
+        requested
+            .clone()
+            .or_else(|| config.text(key).map(str::to_owned))
     };
     let model = text_of(&params.model, "model");
     let provider = params.model_provider.as_deref();
@@ -252,7 +261,8 @@ pub(crate) fn settings(
         base_instructions: params.base_instructions.clone(),
         developer_instructions: params.developer_instructions.clone(),
         approval: from_request.or(configured).unwrap_or_default(),
-        reviewer: requested_reviewer(params.approvals_reviewer.as_ref(), &config)?.unwrap_or_default(),
+        reviewer: requested_reviewer(params.approvals_reviewer.as_ref(), &config)?
+            .unwrap_or_default(),
         sandbox: choice.sandbox()?,
         profile: choice.profile,
         client_tools,
@@ -303,7 +313,8 @@ pub(crate) async fn change(
     let roots = params.runtime_workspace_roots.as_deref();
     let environment = RequestedEnvironment::of(environments, params.cwd.as_deref(), roots)?;
     let permissions = params.permissions.as_deref();
-    let (sandbox, profile) = requested_sandbox(state, permissions, params.sandbox_policy.as_ref()).await?;
+    let (sandbox, profile) =
+        requested_sandbox(state, permissions, params.sandbox_policy.as_ref()).await?;
     Ok(SettingsChange {
         model: params.model.clone().map(Some),
         provider: params.model_provider.clone().map(Some),
@@ -373,7 +384,9 @@ impl RequestedSandbox<'_> {
             }
         };
         let from_config = permissions::of_request(config)?.into_iter();
-        let from_config: Vec<_> = from_config.map(|(key, it)| (format!("config.{key}"), it)).collect();
+        let from_config: Vec<_> = from_config
+            .map(|(key, it)| (format!("config.{key}"), it))
+            .collect();
         let choices: Vec<_> = from_params.iter().chain(&from_config).collect();
         for pair in choices.windows(2) {
             let [(first, choice), (second, next)] = pair else {
@@ -501,7 +514,10 @@ fn current_folder() -> String {
 }
 
 /// Returns the turn that a command started or joined.
-pub(crate) fn receiving_turn(id: ThreadId, done: CommandResult<'_>) -> Result<wire::TurnId, WireError> {
+pub(crate) fn receiving_turn(
+    id: ThreadId,
+    done: CommandResult<'_>,
+) -> Result<wire::TurnId, WireError> {
     match done.map_err(|error| refused(id, error))?.outcome {
         CommandOutcome::Started { turn } | CommandOutcome::Joined { turn } => Ok(turn),
         CommandOutcome::Done {} | CommandOutcome::Kept { .. } => Err(WireError::Dropped),

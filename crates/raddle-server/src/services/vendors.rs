@@ -24,8 +24,11 @@ pub trait Vendors: Send + Sync + fmt::Debug {
     fn renew<'a>(&'a self, provider: &'a Provider) -> BoxFuture<'a, Result<(), String>>;
 
     /// Signs in with a key, and stores it.
-    fn store_key<'a>(&'a self, provider: &'a Provider, key: Secret)
-    -> BoxFuture<'a, Result<(), String>>;
+    fn store_key<'a>(
+        &'a self,
+        provider: &'a Provider,
+        key: Secret,
+    ) -> BoxFuture<'a, Result<(), String>>;
 
     /// Begins to sign in through the provider's pages.
     fn sign_in<'a>(

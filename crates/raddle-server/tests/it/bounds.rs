@@ -156,7 +156,12 @@ async fn probe(method: &str, member: &str, value: Value) -> Result<Value, Value>
     std::fs::write(harness.config(), CONFIG_FILE).expect("a configuration");
     let mut server = harness.open();
     let mut client = TestClient::connect_experimental(&mut server).await;
-    let response = answer(&mut client, "thread/start", json!({"cwd": harness.path("")})).await?;
+    let response = answer(
+        &mut client,
+        "thread/start",
+        json!({"cwd": harness.path("")}),
+    )
+    .await?;
     let thread = response["thread"]["id"].clone();
     if method == "thread/resume" {
         // By the contract, a thread with a subscriber keeps its settings; the response shows them.
@@ -366,7 +371,10 @@ async fn a_profile_that_the_operator_does_not_allow_is_refused() {
         (":danger-full-access", false),
         ("mine", false),
     ];
-    assert_eq!(allowed, expected.map(|(id, is_allowed)| (id.to_owned(), is_allowed)));
+    assert_eq!(
+        allowed,
+        expected.map(|(id, is_allowed)| (id.to_owned(), is_allowed))
+    );
     let response = answer(
         &mut client,
         "thread/start",

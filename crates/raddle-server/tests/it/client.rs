@@ -79,7 +79,11 @@ impl Harness {
     }
 
     pub fn open(&self) -> Server {
-        Server::open(self.options(), crate::script::threads(&self.model_messages())).expect("a server")
+        Server::open(
+            self.options(),
+            crate::script::threads(&self.model_messages()),
+        )
+        .expect("a server")
     }
 
     /// Returns a path of the workspace as a string.

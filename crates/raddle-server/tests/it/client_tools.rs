@@ -43,7 +43,9 @@ async fn until(client: &mut TestClient, method: &str) -> Vec<Value> {
 
 /// Returns the completed tool calls among the messages, as text.
 fn calls(messages: &[Value]) -> Vec<String> {
-    let completed = messages.iter().filter(|it| it["method"] == "item/completed");
+    let completed = messages
+        .iter()
+        .filter(|it| it["method"] == "item/completed");
     let items = completed.map(|it| &it["params"]["item"]);
     let calls = items.filter(|it| it["type"] == "dynamicToolCall");
     let word = |it: &Value| it.as_str().unwrap_or("-").to_owned();
@@ -99,7 +101,8 @@ async fn a_call_goes_to_the_client_and_its_answer_to_the_model() {
     assert_eq!(status, json!({"type": "active", "activeFlags": []}));
 
     let content = json!([{"type": "inputText", "text": "a loom"}, {"type": "inputText", "text": "and a raddle"}]);
-    let answer_message = json!({"id": request["id"], "result": {"contentItems": content, "success": true}});
+    let answer_message =
+        json!({"id": request["id"], "result": {"contentItems": content, "success": true}});
     client.send(&answer_message);
     // A second answer changes nothing.
     client.send(&answer_message);
@@ -160,8 +163,18 @@ async fn every_call_has_a_result() {
             cannot,
             "the answer cannot be read",
         ),
-        ("look {}", result_with(text), cannot, "at most 1048576 are taken"),
-        ("look {}", result_with(sound), cannot, "at most 1048576 are taken"),
+        (
+            "look {}",
+            result_with(text),
+            cannot,
+            "at most 1048576 are taken",
+        ),
+        (
+            "look {}",
+            result_with(sound),
+            cannot,
+            "at most 1048576 are taken",
+        ),
         (
             "look {}",
             result_with(unknown),
@@ -198,7 +211,11 @@ async fn every_call_has_a_result() {
             found_calls.len() == 1 && found_calls[0].contains(expected_call),
             "{call}: {found_calls:?}"
         );
-        assert!(answer(&messages).contains(expected_text), "{call}: {}", answer(&messages));
+        assert!(
+            answer(&messages).contains(expected_text),
+            "{call}: {}",
+            answer(&messages)
+        );
     }
 }
 
@@ -328,7 +345,8 @@ async fn an_interrupt_cancels_the_tool_call() {
     );
     // A late answer is ignored, and the next turn has the result of the interrupted call.
     let content = json!([{"type": "inputText", "text": "late"}]);
-    client.send(&json!({"id": request["id"], "result": {"contentItems": content, "success": true}}));
+    client
+        .send(&json!({"id": request["id"], "result": {"contentItems": content, "success": true}}));
     say(&mut client, &thread).await;
     let messages = until(&mut client, "turn/completed").await;
     assert!(

@@ -86,10 +86,7 @@ fn secrets() -> Secrets {
         ..harness.options()
     };
     let server = Server::open(options, crate::script::threads(&[])).expect("a server");
-    Secrets {
-        harness,
-        server,
-    }
+    Secrets { harness, server }
 }
 
 /// Returns closed paths, in many spellings.
@@ -340,7 +337,11 @@ async fn a_watch_does_not_follow_a_link_into_what_is_closed() {
     let (w, home) = (harness.path("w"), harness.path("home"));
     renameat_with(CWD, &w, CWD, &home, RenameFlags::EXCHANGE).expect("exchanged");
     let notification = client.next().await;
-    assert_eq!(notification["params"]["changedPaths"], json!([w]), "{notification}");
+    assert_eq!(
+        notification["params"]["changedPaths"],
+        json!([w]),
+        "{notification}"
+    );
     std::fs::write(harness.home.join("planted"), "").unwrap();
     std::fs::write(harness.path("other/file"), "").unwrap();
     loop {

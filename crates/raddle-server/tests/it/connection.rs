@@ -158,7 +158,10 @@ async fn a_client_that_does_not_read_is_not_read() {
             .expect("the other is served");
         queued_max = queued_max.max(stalled.queue.queued_bytes());
     }
-    assert!(queued_max >= limits.outgoing_bytes_max, "{queued_max} bytes are queued");
+    assert!(
+        queued_max >= limits.outgoing_bytes_max,
+        "{queued_max} bytes are queued"
+    );
     assert!(
         queued_max <= limits.outgoing_bytes_max + ANSWER_BYTES_MAX,
         "{queued_max} bytes are queued"

@@ -226,7 +226,10 @@ async fn a_deleted_thread_is_created_again_under_concurrency() {
                 let deleted = answer(&mut client, delete).await;
                 assert_eq!(deleted["result"], json!({}), "{round}: {deleted}");
                 let started = answer(&mut client, start).await;
-                assert_eq!(started["result"]["thread"]["id"], thread, "{round}: {started}");
+                assert_eq!(
+                    started["result"]["thread"]["id"], thread,
+                    "{round}: {started}"
+                );
             }
             let name = json!({"threadId": thread, "name": format!("{round}")});
             let named = ask(&mut client, "thread/name/set", name).await;

@@ -14,7 +14,8 @@ async fn writes_to_one_path_keep_their_order_and_a_read_sees_the_last() {
     let mut client = TestClient::connect(&mut server).await;
     let path = harness.path("file");
     std::fs::create_dir(harness.path("beside")).unwrap();
-    let spellings = ["file", "/file", "./file", "beside/../file"].map(|name| harness.path("") + name);
+    let spellings =
+        ["file", "/file", "./file", "beside/../file"].map(|name| harness.path("") + name);
     for number in 0..WRITES {
         let data = base64(number.to_string());
         let path = &spellings[number % spellings.len()];

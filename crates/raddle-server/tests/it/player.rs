@@ -199,7 +199,9 @@ async fn play_scene<W: ClientWire>(
             wire = Some(start(&harness).await);
         }
         let Some(wire) = &mut wire else { continue };
-        play_line(line, wire, &mut names).await.map_err(with_line_number)?;
+        play_line(line, wire, &mut names)
+            .await
+            .map_err(with_line_number)?;
     }
     let Some(mut wire) = wire else {
         return Err(format!("{last}: nobody says anything"));
@@ -233,9 +235,8 @@ fn prepare(
         ConversationLine::GivenFile { path, text } => {
             path_of(path).and_then(|path| write(path, text))
         }
-        ConversationLine::GivenFolder { path } => {
-            path_of(path).and_then(|path| fs::create_dir_all(path).map_err(|error| error.to_string()))
-        }
+        ConversationLine::GivenFolder { path } => path_of(path)
+            .and_then(|path| fs::create_dir_all(path).map_err(|error| error.to_string())),
         ConversationLine::GivenConfig { .. } if running => {
             Err("the server has read its configuration".to_owned())
         }
@@ -372,7 +373,9 @@ mod tests {
             ("hello", vec![], "3:"),
             ("", vec![], "1:"),
         ] {
-            let problem = play_with(conversation, &server_messages).await.expect_err(conversation);
+            let problem = play_with(conversation, &server_messages)
+                .await
+                .expect_err(conversation);
             assert!(problem.starts_with(line), "{conversation}\n{problem}");
         }
         for text in ["", "# Prose only", "```conversation\n--> {}"] {

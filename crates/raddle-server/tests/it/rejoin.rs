@@ -61,7 +61,11 @@ async fn a_client_that_resumes_mid_turn_misses_nothing() {
             .rposition(|it| it["seq"] == last_seq)
             .map_or(0, |index| index + 1);
         for message in &notifications[first_missed..] {
-            assert_eq!(without_time(&other.next().await), without_time(message), "after {last_seq}");
+            assert_eq!(
+                without_time(&other.next().await),
+                without_time(message),
+                "after {last_seq}"
+            );
         }
         // Then it receives live events.
         let name = format!("after {received_count}");
@@ -125,6 +129,9 @@ async fn sequence_numbers_of_a_thread_are_invalid_in_its_fork() {
     for after_seq in [json!(0), last_seq] {
         let params = json!({"threadId": fork, "afterSeq": after_seq});
         let error = client.ask("thread/resume", params).await.expect_err("no");
-        assert_eq!(error["data"]["errorInfo"], "cursorExpired", "after {after_seq}");
+        assert_eq!(
+            error["data"]["errorInfo"], "cursorExpired",
+            "after {after_seq}"
+        );
     }
 }

@@ -35,7 +35,12 @@ impl Liveness for FakePeers {
     fn is_alive<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<bool, ReadError>> {
         Box::pin(async move {
             self.liveness_checks.send_modify(|it| *it += 1);
-            let unblocked = self.checks_block.subscribe().wait_for(|it| !it).await.is_ok();
+            let unblocked = self
+                .checks_block
+                .subscribe()
+                .wait_for(|it| !it)
+                .await
+                .is_ok();
             Ok(unblocked
                 && self
                     .connections
@@ -70,10 +75,13 @@ impl Peers for FakePeers {
             Some(Some(listener)) => {
                 let (client_side, mut server_side) = memory(ConnectionLimits::default());
                 server_side.peer.transport = Transport::Relay;
-                listener.send(server_side).map(|()| client_side).map_err(|_| {
-                    let refused = std::io::ErrorKind::ConnectionRefused;
-                    DialError::Unreachable(refused.into())
-                })
+                listener
+                    .send(server_side)
+                    .map(|()| client_side)
+                    .map_err(|_| {
+                        let refused = std::io::ErrorKind::ConnectionRefused;
+                        DialError::Unreachable(refused.into())
+                    })
             }
         };
         Box::pin(ready(dialled))
@@ -199,7 +207,10 @@ fn turn(thread: &Value) -> Value {
 }
 
 fn sequence_numbers(messages: &[Value]) -> Vec<u64> {
-    messages.iter().filter_map(|it| it["seq"].as_u64()).collect()
+    messages
+        .iter()
+        .filter_map(|it| it["seq"].as_u64())
+        .collect()
 }
 
 /// A retried request that creates a thread finds the thread in the other process and subscribes its
@@ -252,7 +263,10 @@ async fn a_thread_of_another_process_is_used_like_a_local_one() {
     let last = &guest_messages[guest_messages.len() - 1]["params"]["turn"];
     assert_eq!(answer["result"]["turn"]["id"], last["id"]);
     let mut owner_messages = until(&mut owner, "turn/completed").await;
-    owner_messages.iter_mut().chain(&mut guest_messages).for_each(clear_time);
+    owner_messages
+        .iter_mut()
+        .chain(&mut guest_messages)
+        .for_each(clear_time);
     assert_eq!(guest_messages, owner_messages, "both are told the same");
 
     let list = guest.ask("thread/list", json!({})).await.expect("a list");
@@ -320,7 +334,11 @@ async fn progress_of_a_turn_in_another_process_is_forwarded() {
     let interrupt = json!({"threadId": thread, "turnId": params["turnId"]});
     guest.request("turn/interrupt", interrupt);
     let owner_messages = until(&mut owner, "turn/completed").await;
-    assert!(owner_messages.iter().all(|it| it["method"] != "turn/progress"));
+    assert!(
+        owner_messages
+            .iter()
+            .all(|it| it["method"] != "turn/progress")
+    );
     second.end().await;
     first.end().await;
 }
@@ -428,7 +446,11 @@ async fn notifications_that_a_client_opted_out_of_are_not_forwarded() {
     expected.retain(|it| it != "item/agentMessage/delta");
     assert!(expected.len() < methods(&owner_messages).len());
     assert_eq!(methods(&guest_messages), expected);
-    assert_eq!(sequence_numbers(&guest_messages), [] as [u64; 0], "it did not ask for numbers");
+    assert_eq!(
+        sequence_numbers(&guest_messages),
+        [] as [u64; 0],
+        "it did not ask for numbers"
+    );
     second.end().await;
     first.end().await;
 }

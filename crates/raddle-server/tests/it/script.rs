@@ -156,10 +156,7 @@ impl Model for AnswerScript {
                 VecDeque::from([ModelEvent::Ended(ModelEnd::Failed { error }, None)])
             }
         };
-        Box::new(QueuedEvents {
-            events,
-            ends: true,
-        })
+        Box::new(QueuedEvents { events, ends: true })
     }
 }
 
@@ -191,10 +188,12 @@ fn received(entries: &[SharedEntry]) -> String {
                 received_texts.extend(Some(output.text.clone()).filter(|text| !text.is_empty()));
                 received_texts.extend(output.images.iter().map(image_text));
             }
-            ContextEntry::User(input) => received_texts.extend(input.iter().filter_map(|part| match part {
-                Input::Image { image, .. } => Some(image_text(image)),
-                _ => None,
-            })),
+            ContextEntry::User(input) => {
+                received_texts.extend(input.iter().filter_map(|part| match part {
+                    Input::Image { image, .. } => Some(image_text(image)),
+                    _ => None,
+                }))
+            }
             _ => {}
         }
     }

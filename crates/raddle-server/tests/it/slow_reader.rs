@@ -62,7 +62,10 @@ async fn a_slow_reader_receives_everything() {
             Some("item/agentMessage/delta") => it.open.push_str(text(&params["delta"])),
             Some("item/completed") if params["item"]["type"] == "agentMessage" => {
                 let full_text = text(&params["item"]["text"]);
-                assert!(full_text.starts_with(&it.open), "the deltas begin otherwise");
+                assert!(
+                    full_text.starts_with(&it.open),
+                    "the deltas begin otherwise"
+                );
                 it.texts.push(full_text.to_owned());
             }
             Some("turn/completed") => turns += 1,

@@ -20,7 +20,8 @@ use crate::text::searchable;
 /// Maximum number of deltas deleted in one transaction. The rest are deleted later.
 pub(super) const DELTAS_MAX: usize = 1000;
 
-/// Maximum size of an append that is written on the caller's thread.
+/// Limit: text that a caller writes to the journal directly; beyond it, the writer thread writes
+/// it.
 const SMALL_BYTES_MAX: usize = 8 << 10;
 
 /// An append, prepared by its caller.

@@ -82,7 +82,11 @@ pub(super) fn sum_of_thread(thread: ThreadId, row: &ThreadRow) -> RowChecksum {
 }
 
 /// Returns the checksum of a thread's list row.
-pub(super) fn sum_of_summary(number: i64, visibility: ListVisibility, summary: &Summary) -> RowChecksum {
+pub(super) fn sum_of_summary(
+    number: i64,
+    visibility: ListVisibility,
+    summary: &Summary,
+) -> RowChecksum {
     let origin = &summary.origin;
     let mut hash = Sha256::new()
         .chain_update(number.to_le_bytes())

@@ -23,6 +23,8 @@ use crate::records::is_deletion;
 
 /// Limits of one transaction: rows, bytes, and time.
 const ROWS_MAX: usize = 500;
+/// Limit: one transaction of a deletion, at most 5 ms long; beyond it, the rest follows in the next
+/// transaction.
 const BYTES_MAX: i64 = 1 << 20;
 const TIME_MAX: Duration = Duration::from_millis(5);
 

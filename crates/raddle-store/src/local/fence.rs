@@ -101,7 +101,9 @@ impl UncheckedRow {
         if Some(chain::sum_of_thread(self.thread, &self.row)) == self.sum {
             return Ok(self.row);
         }
-        Err(error::damaged("the thread's row is damaged: its checksum does not match"))
+        Err(error::damaged(
+            "the thread's row is damaged: its checksum does not match",
+        ))
     }
 
     /// Whether the row is where the indexes say, so that at least its id can be trusted.
@@ -143,7 +145,9 @@ pub(super) fn of_number(
         .prepare_cached(&sql)?
         .query_row([number], UncheckedRow::read)
         .optional()?;
-    unchecked.map(|it| Ok((it.thread, it.checked()?))).transpose()
+    unchecked
+        .map(|it| Ok((it.thread, it.checked()?)))
+        .transpose()
 }
 
 /// Returns a thread's number, even if the rest of its row is damaged: the row and both indexes
@@ -224,7 +228,9 @@ pub(super) fn newest_delta(
     };
     match read::checked_delta(thread, row, Seq::ZERO) {
         Ok((record, _)) if matches!(record.body, RecordBody::Delta(_)) => Ok(Some(record.seq)),
-        _ => Err(error::damaged("its newest delta is damaged: its checksum does not match")),
+        _ => Err(error::damaged(
+            "its newest delta is damaged: its checksum does not match",
+        )),
     }
 }
 
@@ -296,7 +302,11 @@ pub(super) fn begin(
 
 /// Marks a thread as being deleted. The rest of its row no longer matters, so it may be damaged and
 /// is not read.
-pub(super) fn mark_deleting(transaction: &Connection, thread: ThreadId, number: i64) -> Result<(), Error> {
+pub(super) fn mark_deleting(
+    transaction: &Connection,
+    thread: ThreadId,
+    number: i64,
+) -> Result<(), Error> {
     let row = ThreadRow {
         number,
         deleting: true,

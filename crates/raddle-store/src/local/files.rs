@@ -75,10 +75,7 @@ impl BlobFiles {
         if blob::hash(&bytes) == *hash {
             return Ok(bytes);
         }
-        let what = format!(
-            "the file {} does not match its hash",
-            blob::hex(hash)
-        );
+        let what = format!("the file {} does not match its hash", blob::hex(hash));
         Err(io::Error::new(io::ErrorKind::InvalidData, what))
     }
 

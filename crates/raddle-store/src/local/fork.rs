@@ -18,7 +18,8 @@ use super::rowid::{self, key};
 use super::segments::{self, Segments};
 use super::{read, summary};
 
-/// Maximum bytes of open text in one transaction.
+/// Limit: open text in one transaction of a fork, at most 1,000 pieces; beyond it, the rest follows
+/// in the next transaction; the fork appears after the last.
 const BYTES_MAX: usize = 512 << 10;
 
 /// A fork to create, or a piece of it.

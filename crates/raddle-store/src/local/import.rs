@@ -370,7 +370,11 @@ fn is_closed(thread: &Thread, now: Timestamp) -> bool {
         thread.pending().is_empty() && thread.advance(now).is_empty() && thread.wake_at().is_none();
     let has_no_grants = thread.granted().is_empty() && thread.rights() == Grant::default();
     let settings = thread.settings();
-    is_idle && has_no_work && has_no_grants && *settings == reset(settings) && thread.owner().is_none()
+    is_idle
+        && has_no_work
+        && has_no_grants
+        && *settings == reset(settings)
+        && thread.owner().is_none()
 }
 
 /// Removes the authority that a record's settings gave, because a fork may continue from anywhere

@@ -207,7 +207,10 @@ impl Segments {
             let Some(entry) = self.first_from(connection, index, next)? else {
                 break;
             };
-            if entries.last().is_some_and(|last| last.seq() != entry.before) {
+            if entries
+                .last()
+                .is_some_and(|last| last.seq() != entry.before)
+            {
                 return Err(gap());
             }
             if entry.seq() > to {

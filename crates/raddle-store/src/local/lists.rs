@@ -17,8 +17,10 @@ use super::summary::{self, ListVisibility};
 use crate::page::{self, ListCursor, ListKey};
 use post_filter::PostFilter;
 
-/// Maximum number of threads scanned for a page that do not belong on it, if no index excludes
-/// them. Then the page ends, and the next one continues from there.
+/// Limit: threads that one page of a list scans without an index; beyond it, the page ends early,
+/// and its cursor continues.
+///
+/// Then the page ends, and the next one continues from there.
 const LOOKS_MAX: usize = 5_000;
 
 /// Sources of the lists.
@@ -69,7 +71,11 @@ impl Lists<'_> {
     }
 
     /// Returns a page of threads, but stops after too many threads that do not belong on it.
-    fn page_within(&self, query: &ListQuery, misses_max: usize) -> Result<Page<Summary>, ReadError> {
+    fn page_within(
+        &self,
+        query: &ListQuery,
+        misses_max: usize,
+    ) -> Result<Page<Summary>, ReadError> {
         let cursor = ListCursor::parse(query)?;
         let entries_max = page::limit(query.limit) + 1;
         let filter = PostFilter::of(query);
@@ -83,10 +89,7 @@ impl Lists<'_> {
         let mut page = page::of_threads(found, query);
         if page.next.is_none() {
             let included = false;
-            let resume = left_off.map(|key| ListCursor {
-                key,
-                included,
-            });
+            let resume = left_off.map(|key| ListCursor { key, included });
             page.next = resume.map(|it| it.text(query.order));
         }
         Ok(page)
@@ -114,11 +117,7 @@ impl Lists<'_> {
                 rows.push((part.get(0)?, Seq(upto.unsigned_abs())));
             }
             let key = position.key;
-            Ok(Some(CandidateThread {
-                number,
-                key,
-                rows,
-            }))
+            Ok(Some(CandidateThread { number, key, rows }))
         };
         let walked = self.walk(query, after, (count, usize::MAX), &mut passing)?;
         let mut passing = walked.found;
@@ -141,7 +140,11 @@ impl Lists<'_> {
     }
 
     /// Returns the thread at a position, if it matches the query.
-    fn entry(&self, position: ListPosition, filter: &PostFilter<'_>) -> Result<Option<Summary>, Error> {
+    fn entry(
+        &self,
+        position: ListPosition,
+        filter: &PostFilter<'_>,
+    ) -> Result<Option<Summary>, Error> {
         let (number, query) = (position.number, filter.query);
         self.unless_damaged(number, Some(position.key.1), || {
             if !filter.may_match(self.connection, number)? {
@@ -192,8 +195,12 @@ impl Lists<'_> {
         }
         let rebuilt = summary::rebuild(self.connection, self.files, thread, &row);
         let rebuilt = rebuilt.map_err(|error| error::damaged(&error.to_string()))?;
-        let too_long = || error::damaged("its list entry is damaged, and the thread is too long to rebuild it");
-        let summary = rebuilt.ok_or_else(too_long)?.filter(|it| it.thread == thread);
+        let too_long = || {
+            error::damaged("its list entry is damaged, and the thread is too long to rebuild it")
+        };
+        let summary = rebuilt
+            .ok_or_else(too_long)?
+            .filter(|it| it.thread == thread);
         let summary = summary.map(|it| with_head(self.connection, &row, it));
         summary.transpose()
     }
@@ -291,9 +298,7 @@ impl Lists<'_> {
             ListVisibility::Open as i64
         };
         let (time, id) = match cursor {
-            Some(ListCursor { key, .. }) => {
-                (key.0.0, key.1.as_uuid().as_bytes().to_vec())
-            }
+            Some(ListCursor { key, .. }) => (key.0.0, key.1.as_uuid().as_bytes().to_vec()),
             // Lower and upper bounds of all positions: every id has 16 bytes.
             None if query.oldest_first => (i64::MIN, Vec::new()),
             None => (i64::MAX, vec![0xff; 17]),

@@ -156,9 +156,7 @@ fn find_turn(
     };
     match missed {
         None => Ok(None),
-        Some(_) => Err(error::damaged(
-            "the index of turns is incomplete",
-        )),
+        Some(_) => Err(error::damaged("the index of turns is incomplete")),
     }
 }
 

@@ -17,6 +17,9 @@ use rustix::io::{Errno, retry_on_intr};
 /// Name of the reserve file.
 pub(super) const FILE: &str = "reserve";
 
+/// Limit: disk space reserved for the ends of turns; beyond it, every other write fails as full
+/// until the space is free again.
+///
 /// Size of the reserve: the ends of some thirty turns, or of one with a very long open answer.
 pub(super) const BYTES: u64 = 1 << 20;
 
@@ -90,8 +93,9 @@ impl Reserve {
                 *state = State::Closed;
                 let path = self.0.path.display();
                 let kib = BYTES >> 10;
-                let what =
-                    format!("{path} cannot be filled: the disk has less than {kib} KiB left; free some space");
+                let what = format!(
+                    "{path} cannot be filled: the disk has less than {kib} KiB left; free some space"
+                );
                 Err(io::Error::new(error.kind(), what))
             }
             Err(error) => {

@@ -160,8 +160,9 @@ impl Salvage {
             None if scanned.end_known => return Ok(()),
             None => {
                 let last = export.last;
-                let lack =
-                    format!("records after {last}, if there were any: the end of the thread is unknown");
+                let lack = format!(
+                    "records after {last}, if there were any: the end of the thread is unknown"
+                );
                 export.lacks.push(lack);
                 return Ok(());
             }

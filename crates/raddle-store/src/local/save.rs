@@ -59,7 +59,8 @@ impl SaveBase {
     }
 }
 
-/// Maximum time that a stored blob may wait for a record that refers to it.
+/// Limit: age of stored bytes that no record names; beyond it, they are deleted at the next
+/// cleanup.
 const UNNAMED_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// Reference to a blob that was stored before any record refers to it. It protects the file.
@@ -88,7 +89,11 @@ impl NoteBlob {
 
 /// Removes this session's reference to a stored blob, because a record now refers to it. References
 /// of other sessions, and further ones of this session, stay.
-pub(super) fn release_put(transaction: &Connection, files: &BlobFiles, hash: &Hash) -> Result<(), Error> {
+pub(super) fn release_put(
+    transaction: &Connection,
+    files: &BlobFiles,
+    hash: &Hash,
+) -> Result<(), Error> {
     let key = params![hash, files.session()];
     let updated = transaction
         .prepare_cached(
@@ -158,7 +163,11 @@ pub(super) fn is_sweep_due(transaction: &Connection) -> Result<bool, Error> {
 
 /// Sweeps one of the 256 blob directories: removes old files without references, which an
 /// interrupted append or process left behind.
-pub(super) fn sweep(transaction: &Connection, files: &BlobFiles, directory: u8) -> Result<(), Error> {
+pub(super) fn sweep(
+    transaction: &Connection,
+    files: &BlobFiles,
+    directory: u8,
+) -> Result<(), Error> {
     let failed = |error| Error::ToSqlConversionFailure(Box::new(error));
     let old = files.old(directory, UNNAMED_MAX).map_err(failed)?;
     for hash in old {

@@ -147,6 +147,8 @@ fn is_about_lists(error: &Error) -> bool {
         || error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
 }
 
+/// Limit: records from which one list rebuilds a damaged summary; beyond it, lists omit the thread.
+///
 /// Approximate maximum that is read to rebuild a list row: as much as there is between two bases.
 const ANEW_BYTES_MAX: usize = 4 << 20;
 const ANEW_PAGE_BYTES: usize = 256 << 10;

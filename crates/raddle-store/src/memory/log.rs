@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use raddle_core::ports::{ItemEntry, Summary, TurnEntry};
 use raddle_core::{Base, Event, ItemId, Record, RecordBody, Seq, TurnId};
 
-use crate::records::{item_of, is_deletion};
+use crate::records::{is_deletion, item_of};
 use crate::reverted_ranges::RevertedRanges;
 use crate::text::searchable;
 
@@ -82,7 +82,8 @@ impl ThreadLog {
                 return None;
             };
             let (item_turn, item) = item_of(event)?;
-            let included = turn.is_none_or(|turn| turn == item_turn) && !self.reverted.holds(record.seq);
+            let included =
+                turn.is_none_or(|turn| turn == item_turn) && !self.reverted.holds(record.seq);
             included.then(|| ItemEntry {
                 turn: item_turn.clone(),
                 seq: record.seq,

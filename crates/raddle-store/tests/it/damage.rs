@@ -60,9 +60,13 @@ impl DamagedPair {
             change(&connection, number);
         }
         let journal = local(self.folder.path());
-        let all = journal.read(self.intact.thread, Seq::ZERO, usize::MAX).await;
+        let all = journal
+            .read(self.intact.thread, Seq::ZERO, usize::MAX)
+            .await;
         assert_eq!(all.unwrap().last().unwrap().seq, self.intact.head);
-        let read = journal.read(self.damaged.thread, Seq::ZERO, usize::MAX).await;
+        let read = journal
+            .read(self.damaged.thread, Seq::ZERO, usize::MAX)
+            .await;
         match read {
             Ok(records) => Ok(records.len()),
             Err(ReadError::Corrupt { at, .. }) => Err(at),
@@ -210,7 +214,9 @@ async fn a_file_that_does_not_match_its_hash() {
     bytes[middle] ^= 1;
     std::fs::write(&files[0], bytes).unwrap();
     let journal = local(pair.folder.path());
-    let read = journal.read(pair.damaged.thread, Seq::ZERO, usize::MAX).await;
+    let read = journal
+        .read(pair.damaged.thread, Seq::ZERO, usize::MAX)
+        .await;
     assert!(matches!(read, Err(ReadError::Corrupt { .. })), "{read:?}");
 }
 
@@ -245,7 +251,9 @@ async fn a_damaged_item_is_not_shown() {
         limit: 10,
         ..PageQuery::default()
     };
-    let items = journal.items(pair.damaged.thread, None, query.clone()).await;
+    let items = journal
+        .items(pair.damaged.thread, None, query.clone())
+        .await;
     assert!(matches!(items, Err(ReadError::Corrupt { at: Seq(4), .. })));
     let items = journal.items(pair.intact.thread, None, query).await;
     assert_eq!(items.unwrap().entries.len(), 5);
@@ -260,7 +268,9 @@ async fn a_thread_rejects_appends_after_any_damage_was_read() {
     });
     assert_eq!(result.await, Err(Seq(4)));
     let journal = local(pair.folder.path());
-    let read = journal.read(pair.damaged.thread, Seq::ZERO, usize::MAX).await;
+    let read = journal
+        .read(pair.damaged.thread, Seq::ZERO, usize::MAX)
+        .await;
     assert!(matches!(read, Err(ReadError::Corrupt { at: Seq(4), .. })));
     let after = pair.damaged.head;
     let records = pair.damaged.records(vec![renamed("more")]);

@@ -75,7 +75,9 @@ async fn unreferenced_blobs_expire_after_an_hour() {
         unreferenced = put(&journal, 2).await;
         let mut script = ThreadScript::new();
         script.start(&journal, "/w").await;
-        script.append(&journal, vec![record_with_blob(&referenced)]).await;
+        script
+            .append(&journal, vec![record_with_blob(&referenced)])
+            .await;
         // Put once more, it waits for another reference although it has one.
         put(&journal, 1).await;
     }

@@ -77,7 +77,10 @@ async fn no_rows_remain_in_any_order_of_deletion() {
             journal.delete(threads[*which].thread).await.unwrap();
             for which in &order[index + 1..] {
                 let remaining = threads[*which].thread;
-                let records = journal.read(remaining, Seq::ZERO, usize::MAX).await.unwrap();
+                let records = journal
+                    .read(remaining, Seq::ZERO, usize::MAX)
+                    .await
+                    .unwrap();
                 assert_eq!(records.last().unwrap().seq, threads[*which].head);
             }
         }
@@ -89,7 +92,11 @@ async fn no_rows_remain_in_any_order_of_deletion() {
 
 fn files(folder: &Path) -> usize {
     let directories = std::fs::read_dir(folder.join("blobs")).unwrap();
-    let files = directories.map(|directory| std::fs::read_dir(directory.unwrap().path()).unwrap().count());
+    let files = directories.map(|directory| {
+        std::fs::read_dir(directory.unwrap().path())
+            .unwrap()
+            .count()
+    });
     files.sum()
 }
 
@@ -177,14 +184,18 @@ async fn an_interrupted_deletion_is_resumed() {
     other.start(&journal, "/w").await;
     // The deletion continues by itself, between the appends of others.
     for _ in 0..2000 {
-        if count(folder.path(), "thread") == 1 && !contains_marker(folder.path(), marker.as_bytes()) {
+        if count(folder.path(), "thread") == 1 && !contains_marker(folder.path(), marker.as_bytes())
+        {
             break;
         }
         other.append(&journal, vec![renamed("other")]).await;
     }
     // The WAL is cleared too, although the journal is still open.
     assert!(!contains_marker(folder.path(), marker.as_bytes()));
-    assert!(!contains_marker(folder.path(), script.thread.as_uuid().as_bytes()));
+    assert!(!contains_marker(
+        folder.path(),
+        script.thread.as_uuid().as_bytes()
+    ));
     assert_eq!(count(folder.path(), "part"), 0);
 }
 

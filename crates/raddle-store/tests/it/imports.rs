@@ -108,8 +108,14 @@ async fn an_imported_thread_is_history_and_no_authority() {
         ("a call of the model", vec![model.clone()]),
         ("a call to be made again", vec![model, retried]),
         ("a tool that may start", vec![command("i", "open")]),
-        ("a tool that was started", vec![command("i", "open"), tool_started]),
-        ("a question", vec![command("i", "approval"), request_opened(0, "i")]),
+        (
+            "a tool that was started",
+            vec![command("i", "open"), tool_started],
+        ),
+        (
+            "a question",
+            vec![command("i", "approval"), request_opened(0, "i")],
+        ),
         (
             "a yes",
             vec![
@@ -171,7 +177,10 @@ async fn threads_that_cannot_be_ended_are_rejected() {
     let far = json!({"reserved": {"to": u64::MAX}});
     let last = json!({"owned": {"epoch": u64::MAX, "node": "n", "found": 0, "reserved": 100}});
     let cases = [
-        ("a question about nothing", vec![request_opened(0, "nothing")]),
+        (
+            "a question about nothing",
+            vec![request_opened(0, "nothing")],
+        ),
         ("no numbers left", vec![far]),
         ("no epochs left", vec![last]),
     ];

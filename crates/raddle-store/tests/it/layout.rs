@@ -82,7 +82,9 @@ async fn a_damaged_layout_number_is_not_a_newer_version() {
     for layout in [0, 3, 1 << 20] {
         let file = folder.path().join("journal.sqlite");
         let connection = Connection::open(file).unwrap();
-        connection.pragma_update(None, "user_version", layout).unwrap();
+        connection
+            .pragma_update(None, "user_version", layout)
+            .unwrap();
         drop(connection);
         for opened in [
             LocalJournal::open(&options),
@@ -186,8 +188,14 @@ async fn a_deleted_thread_leaves_nothing_in_the_folder() {
     journal.delete(script.thread).await.unwrap();
     drop(journal);
     assert!(!contains_marker(folder.path(), marker.as_bytes()));
-    assert!(!contains_marker(folder.path(), script.thread.as_uuid().as_bytes()));
-    assert!(contains_marker(folder.path(), other.thread.as_uuid().as_bytes()));
+    assert!(!contains_marker(
+        folder.path(),
+        script.thread.as_uuid().as_bytes()
+    ));
+    assert!(contains_marker(
+        folder.path(),
+        other.thread.as_uuid().as_bytes()
+    ));
 }
 
 pub fn contains_marker(folder: &std::path::Path, marker: &[u8]) -> bool {

@@ -191,7 +191,9 @@ fn without_login(words: Vec<String>) -> Vec<String> {
             remaining.push(word);
         }
         // The next word is the command line.
-        is_option &= !remaining.last().is_some_and(|it| at > 0 && it.ends_with('c'));
+        is_option &= !remaining
+            .last()
+            .is_some_and(|it| at > 0 && it.ends_with('c'));
     }
     remaining
 }

@@ -21,8 +21,10 @@ use crate::registry::ToolDeps;
 use crate::shell;
 use crate::truncation::TruncatedOutput;
 
-/// Wait of a sandboxed command for files that an approved command of another thread holds. It
-/// exceeds the wait of an approved command for sandboxed ones.
+/// Limit: time a sandboxed command waits for files that an approved command holds; beyond it, it
+/// may only read the folders around them, and the model is notified.
+///
+/// It exceeds the wait of an approved command for sandboxed ones.
 const HELD_WAIT: Duration = Duration::from_secs(45);
 
 /// Environment variables added to those that commands inherit. They disable pagers, which would
@@ -56,7 +58,10 @@ impl CommandRequest {
         };
         // This check comes first: a command that runs alongside could change the files of the
         // digest.
-        if let Some(why) = inner.terminals.sandboxed_conflict(&request.owner(&job, &item)) {
+        if let Some(why) = inner
+            .terminals
+            .sandboxed_conflict(&request.owner(&job, &item))
+        {
             return refused(item, &format!("This was not run: {why}"));
         }
         // An approval covers the files as they were then. Without a sandbox around the command, no

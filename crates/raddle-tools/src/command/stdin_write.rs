@@ -15,8 +15,8 @@ use serde_json::json;
 
 use super::output_listener::{OnTimeout, OutputListener};
 use super::programs::search_path;
-use super::request::{TOKENS, TOKENS_MAX, folders, is_confined, approval_digest};
-use super::run::{listen_result, hold, refused};
+use super::request::{TOKENS, TOKENS_MAX, approval_digest, folders, is_confined};
+use super::run::{hold, listen_result, refused};
 use super::terminals::{RunningCommand, Terminals};
 use crate::arguments;
 use crate::registry::ToolDeps;
@@ -207,9 +207,7 @@ impl StdinWrite {
     /// Returns the subject of an approval. It binds the text to this command, not to another one
     /// with the same number after a restart. It may block on the disk.
     fn subject(&self, settings: &Settings, holds: &FileHolds) -> ApprovalSubject {
-        let RunningCommand {
-            id, owner, ..
-        } = &*self.running;
+        let RunningCommand { id, owner, .. } = &*self.running;
         let sandbox = json!([
             "typed",
             id,

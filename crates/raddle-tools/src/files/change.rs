@@ -13,10 +13,10 @@ use super::swap;
 use super::walk::{FinalLink, Kind};
 use crate::hex::hex;
 
-/// Maximum bytes of one file's diff in an item.
+/// Limit: the diff of one file in an item; beyond it, the rest is left out with a note.
 const SHOWN_BYTES_MAX: usize = 1 << 20;
 
-/// Maximum bytes of all files of a plan together.
+/// Limit: files that one patch changes; beyond it, the call is rejected, and the model is notified.
 const PLAN_BYTES_MAX: usize = 64 << 20;
 
 /// Contents and mode of a file.

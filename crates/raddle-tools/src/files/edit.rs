@@ -83,7 +83,9 @@ impl EditFile {
         }
         // The result may have any size, so it is checked before it is built.
         let unchanged_bytes = text.len() - count * old.len();
-        let bytes = count.saturating_mul(new.len()).saturating_add(unchanged_bytes);
+        let bytes = count
+            .saturating_mul(new.len())
+            .saturating_add(unchanged_bytes);
         draft.refuse_too_large(index, bytes)?;
         let text = text.replace(&old, &new);
         draft.put(index, text)?;

@@ -58,7 +58,11 @@ impl ListFiles {
         self.run_at(roots, &roots.resolve(Path::new(path), FinalLink::Follow)?)
     }
 
-    pub(crate) fn run_at(&self, roots: &Roots, resolved: &ResolvedPath) -> Result<String, ToolError> {
+    pub(crate) fn run_at(
+        &self,
+        roots: &Roots,
+        resolved: &ResolvedPath,
+    ) -> Result<String, ToolError> {
         roots.readable(resolved)?;
         match resolved.kind {
             Kind::Folder => {}
@@ -99,8 +103,9 @@ impl ListFiles {
     }
 }
 
-/// Maximum length of a glob, also in ignore files. The compiled form grows with it, and a glob
-/// above some size cannot be compiled.
+/// Limit: a glob of a tool; beyond it, the call fails with the reason.
+///
+/// The compiled form grows with it, and a glob above some size cannot be compiled.
 pub(super) const GLOB_BYTES_MAX: usize = 1_000;
 
 /// Compiles a glob. Without a slash it matches names at any depth.

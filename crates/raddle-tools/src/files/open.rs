@@ -13,7 +13,8 @@ use super::change::Contents;
 use super::error::ToolError;
 use super::walk::{self, Kind};
 
-/// Maximum size of a file for tools that load it into memory.
+/// Limit: a file that a file tool loads; beyond it, the call is rejected, and the model is
+/// notified.
 pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Opens a regular file in a folder; `None` if there is none. It never blocks on other kinds of

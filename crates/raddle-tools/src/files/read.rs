@@ -11,6 +11,9 @@ use super::error::ToolError;
 use super::roots::{ResolvedPath, Roots};
 use super::walk::FinalLink;
 
+/// Limit: lines that `read_file` returns (`list_files` and `search_files` return 1,000 entries;
+/// each at most 50,000 bytes); beyond it, the rest is left out, and the model reads how to
+/// continue.
 const LINES_MAX: usize = 2_000;
 const BYTES_MAX: usize = 50_000;
 
@@ -66,7 +69,11 @@ impl ReadFile {
         )
     }
 
-    pub(crate) fn run_at(&self, roots: &Roots, resolved: &ResolvedPath) -> Result<String, ToolError> {
+    pub(crate) fn run_at(
+        &self,
+        roots: &Roots,
+        resolved: &ResolvedPath,
+    ) -> Result<String, ToolError> {
         let (file, _) = roots.open(resolved)?;
         let disk_error = |source| ToolError::Disk {
             path: resolved.shown.clone(),
@@ -127,7 +134,8 @@ impl ShownLine {
             let consumed = end.map_or(piece.len(), |end| end + 1);
             let piece = &piece[..consumed];
             let capacity = LINE_BYTES_MAX - line.shown.len();
-            line.shown.extend_from_slice(&piece[..capacity.min(consumed)]);
+            line.shown
+                .extend_from_slice(&piece[..capacity.min(consumed)]);
             line.bytes += consumed;
             line.is_binary |= piece.contains(&0);
             reader.consume(consumed);

@@ -194,7 +194,9 @@ impl Roots {
             .follow(path, FinalLink::Keep)
             .map(|it| (it.plain, None));
         self.hidden.push(match followed {
-            Ok(followed) if followed.kind != Kind::Missing => (followed.plain, followed.ids.last().copied()),
+            Ok(followed) if followed.kind != Kind::Missing => {
+                (followed.plain, followed.ids.last().copied())
+            }
             Ok(followed) => (followed.plain, None),
             Err(_) => (path.to_owned(), None),
         });

@@ -24,6 +24,8 @@ const LINE_BYTES_MAX: usize = 400;
 const FILE_BYTES_MAX: u64 = 64 << 20;
 const HEAP_BYTES_MAX: usize = 8 << 20;
 const EXPRESSION_BYTES_MAX: usize = 4 << 20;
+/// Limit: time of one `search_files`; beyond it, the rest is left out, and the model reads how to
+/// continue.
 const TIME_MAX: Duration = Duration::from_secs(20);
 
 /// Arguments of the tool.
@@ -74,7 +76,11 @@ impl SearchFiles {
         self.run_at(roots, &roots.resolve(Path::new(path), FinalLink::Follow)?)
     }
 
-    pub(crate) fn run_at(&self, roots: &Roots, resolved: &ResolvedPath) -> Result<String, ToolError> {
+    pub(crate) fn run_at(
+        &self,
+        roots: &Roots,
+        resolved: &ResolvedPath,
+    ) -> Result<String, ToolError> {
         self.run_within(roots, resolved, TIME_MAX)
     }
 

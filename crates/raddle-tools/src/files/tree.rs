@@ -16,7 +16,8 @@ use super::list::GLOB_BYTES_MAX;
 use super::roots::{ResolvedPath, Roots};
 use super::walk::FinalLink;
 
-/// Maximum number of entries that one walk visits.
+/// Limit: entries that `list_files` and `search_files` scan; beyond it, the rest is left out, and
+/// the model reads how to continue.
 const ENTRIES_MAX: usize = 200_000;
 
 /// Larger ignore files are not read.

@@ -10,7 +10,7 @@ use super::change::{ChangePlan, Contents};
 use super::diff::{similarity, unified};
 use crate::hex::hex;
 
-/// Maximum bytes of all stored contents together.
+/// Limit: file contents that the diff of a turn keeps; beyond it, further files are only named.
 const BYTES_MAX: usize = 16 << 20;
 
 /// Moved files below this similarity are shown as one deleted and one added file.

@@ -123,14 +123,20 @@ fn mismatch(
 ) -> ChunkMismatch {
     let near = texts.nearest(expected);
     let shown = |near: usize| {
-        let actual = texts.all.iter().skip(near).take(expected.len().clamp(1, 12));
+        let actual = texts
+            .all
+            .iter()
+            .skip(near)
+            .take(expected.len().clamp(1, 12));
         (near + 1, actual.map(|it| (*it).to_owned()).collect())
     };
     ChunkMismatch {
         chunk,
         expected: expected.iter().map(|it| (*it).to_owned()).collect(),
         is_context,
-        is_out_of_order: texts.seek(expected, 0, false).is_some_and(|position| position < at),
+        is_out_of_order: texts
+            .seek(expected, 0, false)
+            .is_some_and(|position| position < at),
         nearest: near.map(shown),
     }
 }

@@ -9,6 +9,8 @@ const NO_NEWLINE: &str = "\\ No newline at end of file";
 
 /// Size limits; no model writes larger patches.
 const BYTES_MAX: usize = 8 << 20;
+/// Limit: sections of one patch, with at most 8 MiB; beyond it, the call is rejected, and the model
+/// is notified.
 const SECTIONS_MAX: usize = 1_000;
 
 /// Sections of a patch, in order.
@@ -115,7 +117,11 @@ fn unwrapped<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {
     let word = word.map(|it| it.trim_matches(['\'', '"']));
     let is_heredoc = word.is_some_and(|it| !it.is_empty() && it == last.trim_end_matches(')'));
     let is_code_block = first.starts_with("```") && last == "```";
-    if is_heredoc || is_code_block { inner } else { lines }
+    if is_heredoc || is_code_block {
+        inner
+    } else {
+        lines
+    }
 }
 
 /// For each line, tells whether only empty lines follow before the next chunk or header, so that

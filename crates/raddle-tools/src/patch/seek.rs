@@ -2,8 +2,9 @@
 
 use std::cell::Cell;
 
-/// Budget of compared bytes for one patch; above it, lines count as not found. Each comparison has
-/// a base cost, even if it ends at once.
+/// Limit: bytes compared to find the lines of one patch; beyond it, the lines are not found.
+///
+/// Each comparison has a base cost, even if it ends at once.
 const COMPARED_BYTES_MAX: usize = 128 << 20;
 const COMPARISON_BYTES: usize = 16;
 

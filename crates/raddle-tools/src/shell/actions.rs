@@ -200,7 +200,8 @@ fn is_range(script: &str) -> bool {
 /// Returns the last meaningful part of a path.
 fn short(path: &str) -> String {
     let mut parts = path.split(['/', '\\']).rev();
-    let is_meaningful = |it: &&str| !it.is_empty() && !["build", "dist", "node_modules", "src"].contains(it);
+    let is_meaningful =
+        |it: &&str| !it.is_empty() && !["build", "dist", "node_modules", "src"].contains(it);
     parts.find(is_meaningful).unwrap_or(path).to_owned()
 }
 

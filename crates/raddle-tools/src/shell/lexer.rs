@@ -105,7 +105,8 @@ impl LexedScript {
             let context = self.words.partition_point(|it| it.start < *at);
             let start = self.words.get(context).map_or(text.len(), |it| it.end);
             let end = next_operator(at + 1);
-            let has_text = start < end && !text[start..end].trim_matches([' ', ')', '}']).is_empty();
+            let has_text =
+                start < end && !text[start..end].trim_matches([' ', ')', '}']).is_empty();
             parts.extend(has_text.then_some(start..end));
         }
         parts

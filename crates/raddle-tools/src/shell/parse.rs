@@ -706,7 +706,11 @@ fn without_time(text: &str) -> Option<String> {
                 .filter(|it| !is_ended(word.end, it.start))
         };
         let text_at = |at: usize| next(at).map_or("", |it| &text[it.clone()]);
-        let next_word = if text_at(at + 1) == "-p" { at + 2 } else { at + 1 };
+        let next_word = if text_at(at + 1) == "-p" {
+            at + 2
+        } else {
+            at + 1
+        };
         if ["{", "case", "for", "if", "until", "while"].contains(&text_at(next_word))
             && let Some(it) = next(next_word)
         {

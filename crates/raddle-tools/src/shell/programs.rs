@@ -396,7 +396,10 @@ impl ProgramInvocations {
         }
         let (keyword, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
         let is_abbreviation = |it: &str| keyword.len() > 1 && it.starts_with(keyword);
-        if ["system", "pager"].contains(&keyword) || is_abbreviation(".shell") || is_abbreviation(".system") {
+        if ["system", "pager"].contains(&keyword)
+            || is_abbreviation(".shell")
+            || is_abbreviation(".system")
+        {
             self.script(rest);
         }
         // A file name may be a program instead.
@@ -441,7 +444,10 @@ impl ProgramInvocations {
             if let Some((_, line)) = editor_command.split_once('!') {
                 self.script(line);
             }
-            let name: String = editor_command.trim_start_matches([':', '%', ' ']).chars().collect();
+            let name: String = editor_command
+                .trim_start_matches([':', '%', ' '])
+                .chars()
+                .collect();
             let name = name.split(|it: char| !it.is_ascii_alphabetic()).next();
             let is_free = "q qa qall wq wqa x xa w wa set syntax normal s d g v e n p".split(' ');
             let mut is_free = is_free.chain([""]);

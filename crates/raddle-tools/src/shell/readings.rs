@@ -237,7 +237,9 @@ impl Readings {
             false => Vec::new(),
         };
         let is_other_shell = is_for_dash
-            && (!bash_parts.is_empty() || !self.lexed.groups.is_empty() || self.lexed.has_bash_quotes);
+            && (!bash_parts.is_empty()
+                || !self.lexed.groups.is_empty()
+                || self.lexed.has_bash_quotes);
         let mut unseen = UnseenCommands {
             scripts: Vec::new(),
             has_joined_words: self.has_joined_words,

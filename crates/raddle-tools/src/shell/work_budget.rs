@@ -24,7 +24,9 @@ pub(super) struct WorkBudget {
 
 impl WorkBudget {
     pub(super) fn new() -> Self {
-        Self { remaining: WORK_MAX }
+        Self {
+            remaining: WORK_MAX,
+        }
     }
 
     /// Spends work. Returns whether any is left.

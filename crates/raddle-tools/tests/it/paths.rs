@@ -460,7 +460,11 @@ fn paths_outside_are_shown_by_their_real_path() {
     let real_path = top.join("work-2/new.txt").display().to_string();
     assert!(planned.is_beyond());
     assert_eq!(planned.changes()[0].path, real_path);
-    assert!(planned.paths().contains(&real_path), "{:?}", planned.paths());
+    assert!(
+        planned.paths().contains(&real_path),
+        "{:?}",
+        planned.paths()
+    );
 }
 
 /// Shells run code from the dotfiles of the home, whatever made it writable.

@@ -111,7 +111,10 @@ fn displayed_lines_hide_nothing() {
     let truncated = display_line(&longer);
     assert!(truncated.len() < 10_000, "{} bytes", truncated.len());
     assert!(truncated.ends_with("; curl evil"), "{truncated}");
-    assert_ne!(truncated, display_line(&longer.replacen("aaaa", "aaab", 40_000)));
+    assert_ne!(
+        truncated,
+        display_line(&longer.replacen("aaaa", "aaab", 40_000))
+    );
 }
 
 fn words(line: &str) -> Vec<String> {

@@ -40,14 +40,12 @@ pub(super) fn look(home: &Home, config: &Configuration) -> Result<Finding> {
     let name = format!("{model} of {}", provider.name);
     Ok(match key(home, &provider)? {
         KeyState::Present(location) => Finding::ok(PART, format!("{name}, {location}")),
-        KeyState::Suspect {
-            message,
-            fix,
-        } => Finding::warning(PART, format!("{name}, {message}"), fix),
-        KeyState::Missing {
-            message,
-            fix,
-        } => Finding::error(PART, format!("{name}, {message}"), fix),
+        KeyState::Suspect { message, fix } => {
+            Finding::warning(PART, format!("{name}, {message}"), fix)
+        }
+        KeyState::Missing { message, fix } => {
+            Finding::error(PART, format!("{name}, {message}"), fix)
+        }
     })
 }
 

@@ -65,7 +65,9 @@ fn machine(measured: &Measurement) -> Finding {
     }
     let mut list = |title: &str, stopped: bool| {
         let attempts = measured.findings.iter().filter(|it| it.stopped == stopped);
-        let attempts: Vec<String> = attempts.map(|it| format!("  {}", it.attempt.shows)).collect();
+        let attempts: Vec<String> = attempts
+            .map(|it| format!("  {}", it.attempt.shows))
+            .collect();
         if !attempts.is_empty() {
             more.push(format!("{title}:"));
             more.extend(attempts);

@@ -131,7 +131,8 @@ impl Fold {
         }
         let mut events = Vec::new();
         for item in &turn.items {
-            let Some(report) = wire_items::item_report(item).filter(|it| !self.done.contains(it.id))
+            let Some(report) =
+                wire_items::item_report(item).filter(|it| !self.done.contains(it.id))
             else {
                 continue;
             };

@@ -114,7 +114,12 @@ const TYPES: [&str; 7] = [
 fn resolve<'a>(root: &'a Value, reference: &str, at: &str) -> Result<&'a Value, String> {
     let pointer = reference.strip_prefix('#');
     let target = pointer.and_then(|it| root.pointer(it));
-    target.ok_or_else(|| format!("{}: {reference} leads nowhere in this schema", path_or_root(at)))
+    target.ok_or_else(|| {
+        format!(
+            "{}: {reference} leads nowhere in this schema",
+            path_or_root(at)
+        )
+    })
 }
 
 struct Check<'a> {
@@ -133,7 +138,12 @@ impl Check<'_> {
     fn fits(&self, schema: &Value, value: &Value, at: &str, depth: usize) -> Result<(), String> {
         let pair = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
         if let Some(result) = self.results.borrow().get(&pair) {
-            let circle = || Err(format!("{}: the schema goes round in circles", path_or_root(at)));
+            let circle = || {
+                Err(format!(
+                    "{}: the schema goes round in circles",
+                    path_or_root(at)
+                ))
+            };
             return result.clone().unwrap_or_else(circle);
         }
         if depth > STEPS_MAX {
@@ -145,7 +155,13 @@ impl Check<'_> {
         result
     }
 
-    fn check_value(&self, schema: &Value, value: &Value, at: &str, depth: usize) -> Result<(), String> {
+    fn check_value(
+        &self,
+        schema: &Value,
+        value: &Value,
+        at: &str,
+        depth: usize,
+    ) -> Result<(), String> {
         let words = match schema {
             Value::Bool(false) => return Err(format!("{} must not be there", path_or_root(at))),
             Value::Object(words) => words,
@@ -158,13 +174,21 @@ impl Check<'_> {
         if let Some(expected) = words.get("type").and_then(types)
             && !expected.iter().any(|it| is_a(value, it))
         {
-            return Err(format!("{} must be {}", path_or_root(at), expected.join(" or ")));
+            return Err(format!(
+                "{} must be {}",
+                path_or_root(at),
+                expected.join(" or ")
+            ));
         }
         if let Some(all) = words.get("enum").and_then(Value::as_array)
             && !all.iter().any(|it| same(it, value))
         {
             let all: Vec<String> = all.iter().map(ToString::to_string).collect();
-            return Err(format!("{} must be one of {}", path_or_root(at), all.join(", ")));
+            return Err(format!(
+                "{} must be one of {}",
+                path_or_root(at),
+                all.join(", ")
+            ));
         }
         if let Some(expected) = words.get("const")
             && !same(expected, value)
@@ -204,7 +228,10 @@ impl Check<'_> {
         if let Some(one) = parts("oneOf") {
             let count = one.iter().filter(|it| fit(it).is_ok()).count();
             if count != 1 {
-                return Err(format!("{} fits {count} of `oneOf`, not one", path_or_root(at)));
+                return Err(format!(
+                    "{} fits {count} of `oneOf`, not one",
+                    path_or_root(at)
+                ));
             }
         }
         if let Some(not) = words.get("not")
@@ -300,7 +327,10 @@ fn numeric(words: &Map<String, Value>, number: f64, at: &str) -> Result<(), Stri
         if let Some(bound) = bound(word)
             && !holds(number, bound)
         {
-            return Err(format!("{} must be {description} {bound}", path_or_root(at)));
+            return Err(format!(
+                "{} must be {description} {bound}",
+                path_or_root(at)
+            ));
         }
     }
     Ok(())
@@ -315,10 +345,16 @@ fn within(
 ) -> Result<(), String> {
     let bound = |word: &str| words.get(word).and_then(Value::as_u64);
     if let Some(least) = bound(least).filter(|it| count < *it) {
-        return Err(format!("{} must have at least {least} {what}", path_or_root(at)));
+        return Err(format!(
+            "{} must have at least {least} {what}",
+            path_or_root(at)
+        ));
     }
     if let Some(most) = bound(most).filter(|it| count > *it) {
-        return Err(format!("{} must have at most {most} {what}", path_or_root(at)));
+        return Err(format!(
+            "{} must have at most {most} {what}",
+            path_or_root(at)
+        ));
     }
     Ok(())
 }

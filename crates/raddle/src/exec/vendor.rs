@@ -81,7 +81,8 @@ mod tests {
                 ],
             ),
         ] {
-            let settings: Vec<Override> = arguments.iter().map(|it| it.parse().expect(it)).collect();
+            let settings: Vec<Override> =
+                arguments.iter().map(|it| it.parse().expect(it)).collect();
             let actual: Vec<String> = read(&settings, has_key)
                 .iter()
                 .map(ToString::to_string)

@@ -149,7 +149,9 @@ mod tests {
                     KeyLocation::None => {
                         assert_eq!((value("env_key"), value("key_file")), (None, None))
                     }
-                    KeyLocation::Variable(name) => assert_eq!(value("env_key"), Some(name.as_str())),
+                    KeyLocation::Variable(name) => {
+                        assert_eq!(value("env_key"), Some(name.as_str()))
+                    }
                     KeyLocation::File(path) => assert_eq!(value("key_file"), Some(path.as_str())),
                 }
                 assert!(text.lines().all(|it| it.chars().count() <= 120), "{text}");

@@ -6,7 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
-/// The size at which the file is rotated.
+/// Limit: the log file of a daemon; the previous file is kept beside it; beyond it, the previous
+/// file is deleted.
 const BYTES_MAX: u64 = 8 << 20;
 
 /// The path of the log. Locked while the file is rotated.

@@ -166,7 +166,11 @@ async fn every_answer_has_a_class() {
         let Timestamp(before) = now();
         let (actual, retry_at) = reported(error);
         let class_and_info = (actual.class.as_str(), actual.info.as_str());
-        assert_eq!(class_and_info, (&*upstream.class, &*upstream.info), "{what}");
+        assert_eq!(
+            class_and_info,
+            (&*upstream.class, &*upstream.info),
+            "{what}"
+        );
         assert_eq!(actual.is_tried_again, is_transient, "{what}");
         let wait = retry_at.map(|it| it - before);
         match upstream.retry_after_ms {

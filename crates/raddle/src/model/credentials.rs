@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type")]
 pub(super) enum StoredCredential {
-    Key { key: String },
+    Key {
+        key: String,
+    },
     /// OAuth tokens, and their expiry in seconds since 1970.
     #[serde(rename_all = "camelCase")]
     Tokens {

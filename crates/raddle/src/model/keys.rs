@@ -30,7 +30,7 @@ const MARGIN: Duration = Duration::from_secs(60);
 const RENEWAL_TIMEOUT: Duration = Duration::from_secs(120);
 const RENEWAL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The maximum size of a key.
+/// Limit: a model's key, and the output of a command that prints one; beyond it, the call fails.
 const KEY_BYTES_MAX: usize = 64 << 10;
 
 /// A key. `Debug` does not show it.

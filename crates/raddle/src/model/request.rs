@@ -283,7 +283,8 @@ mod tests {
             call("c3", false),
             output("c3", "", &["data:image/gif;base64,AA=="]),
         ];
-        let request_body = request(&prompt(entries), "m".to_owned(), &"v".into()).expect("a request");
+        let request_body =
+            request(&prompt(entries), "m".to_owned(), &"v".into()).expect("a request");
         let expected_tools = r#"[{"type":"function","name":"ns__look","description":"Looks.","strict":false,"parameters":{"type":"object","properties":{"b":{},"a":{}}}}]"#;
         let tools = text(&request_body.tools);
         assert_eq!(tools, expected_tools);
@@ -330,6 +331,9 @@ mod tests {
         );
         condenses.tools.clear();
         let request_body = request(&condenses, "m".to_owned(), &"v".into()).expect("a request");
-        assert_eq!((request_body.tools.len(), request_body.tool_choice), (0, None));
+        assert_eq!(
+            (request_body.tools.len(), request_body.tool_choice),
+            (0, None)
+        );
     }
 }

@@ -130,7 +130,9 @@ async fn redirect_code(listener: &TcpListener, state: &str) -> Result<String, St
 
 /// Handles one connection. Returns `None` if its `state` is wrong.
 async fn handle_connection(mut stream: TcpStream, state: String) -> Option<Result<String, String>> {
-    let query = timeout(REQUEST_TIMEOUT, read_query(&mut stream)).await.ok()??;
+    let query = timeout(REQUEST_TIMEOUT, read_query(&mut stream))
+        .await
+        .ok()??;
     let pairs = oauth::parse_query(&query);
     let value = |name: &str| {
         let pair = pairs.iter().find(|(it, _)| it == name);
@@ -144,7 +146,10 @@ async fn handle_connection(mut stream: TcpStream, state: String) -> Option<Resul
     let (ended, text) = match (value("code"), value("error")) {
         (Some(code), None) => (Ok(code), "You are signed in. You can close this page."),
         (_, error) => (
-            Err(format!("the provider reported: {}", error.unwrap_or_default())),
+            Err(format!(
+                "the provider reported: {}",
+                error.unwrap_or_default()
+            )),
             "You are not signed in. You can close this page.",
         ),
     };

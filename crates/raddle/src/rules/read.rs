@@ -127,9 +127,7 @@ fn rule(table: &Table, layer: Layer, home: Option<&Path>) -> Result<Rule> {
     ];
     let mut subjects = subjects.into_iter().flatten();
     let (Some(subject), None) = (subjects.next(), subjects.next()) else {
-        bail!(
-            "it has no subject, or several; write one of command, write, read, host and tool"
-        );
+        bail!("it has no subject, or several; write one of command, write, read, host and tool");
     };
     let beyond = match table.get("beyond") {
         None => false,

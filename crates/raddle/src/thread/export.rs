@@ -93,7 +93,11 @@ pub(super) fn run(folder: &Path, args: &ThreadExport) -> Result<ExitCode> {
     })
 }
 
-fn report_and_exit_code(thread: ThreadId, exported: Result<ExportSummary>, to: &str) -> Result<ExitCode> {
+fn report_and_exit_code(
+    thread: ThreadId,
+    exported: Result<ExportSummary>,
+    to: &str,
+) -> Result<ExitCode> {
     let exported = exported?;
     report(thread, &exported, to);
     Ok(if exported.lacks.is_empty() {

@@ -96,11 +96,16 @@ async fn only_a_valid_decision_is_accepted() {
         let actual = send(url, None, json!({"a": 1})).await;
         match (actual, expected) {
             (Ok(actual), Ok(expected)) => assert_eq!(actual, expected, "{response}"),
-            (Err(actual), Err(expected)) => assert!(actual.contains(expected), "{response}: {actual}"),
+            (Err(actual), Err(expected)) => {
+                assert!(actual.contains(expected), "{response}: {actual}")
+            }
             (actual, expected) => panic!("{response}: {actual:?}, not {expected:?}"),
         }
         let request = serving.join().expect("a server");
-        assert!(request.starts_with("POST /hook?a=b HTTP/1.1\r\n"), "{request}");
+        assert!(
+            request.starts_with("POST /hook?a=b HTTP/1.1\r\n"),
+            "{request}"
+        );
         assert!(request.ends_with("\r\n\r\n{\"a\":1}"), "{request}");
         assert!(request.contains("accept: application/json"), "{request}");
         assert!(!request.contains("authorization"), "{request}");

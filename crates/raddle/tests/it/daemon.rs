@@ -169,7 +169,10 @@ fn a_failed_start_reports_why_and_leaves_no_daemon() {
             "refusing to listen on ws://127.0.0.1:0 without a token",
         ),
         (["--listen", "stdio://"], "a daemon needs an address"),
-        (["--listen", "unix:///tmp/it.sock"], "is accessible to others"),
+        (
+            ["--listen", "unix:///tmp/it.sock"],
+            "is accessible to others",
+        ),
     ] {
         let output = home.daemon(&[&["start"], &words[..]].concat());
         assert_eq!((output.status, &*output.stdout), (1, ""), "{output:?}");
@@ -270,7 +273,11 @@ fn descriptors_of_start_are_not_inherited() {
     drop(shell);
     let (sender, receiver) = channel();
     thread::spawn(move || sender.send(pipe.read(&mut [0]).expect("its end")));
-    assert_eq!(receiver.recv_timeout(TEST_TIMEOUT), Ok(0), "the daemon has it");
+    assert_eq!(
+        receiver.recv_timeout(TEST_TIMEOUT),
+        Ok(0),
+        "the daemon has it"
+    );
     assert_eq!(home.status().0, 0);
 }
 

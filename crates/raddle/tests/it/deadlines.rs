@@ -196,10 +196,7 @@ fn initialize_must_come_in_time() {
         }
         match peer.next() {
             WebsocketEvent::Close { code, reason } => {
-                assert_eq!(
-                    (code, reason.as_str()),
-                    (1008, "initialize timed out")
-                );
+                assert_eq!((code, reason.as_str()), (1008, "initialize timed out"));
             }
             other => panic!("expected a close, got {other:?}"),
         }

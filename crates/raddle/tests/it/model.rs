@@ -275,7 +275,10 @@ fn every_fault_ends_its_turn_once_and_typed() {
     ] {
         let (_, turn) = client.say(&format!("MOCK {fault}"));
         assert_eq!(turn["status"], "failed", "{fault}: {turn}");
-        assert_eq!(turn["error"]["codexErrorInfo"], *expected, "{fault}: {turn}");
+        assert_eq!(
+            turn["error"]["codexErrorInfo"], *expected,
+            "{fault}: {turn}"
+        );
     }
     let (_, turn) = client.say("MOCK text say=fine");
     assert_eq!(turn["items"][0]["text"], "fine", "{turn}");

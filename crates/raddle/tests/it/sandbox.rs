@@ -182,8 +182,7 @@ fn unprotected_paths_are_reported_and_block_nothing() {
     let home = SandboxHome::new();
     let damage = "mkdir -p closed/a linked && ln -s ../evil linked/.git && chmod 000 closed";
     assert!(
-        home
-            .run(&["sandbox", "--", "sh", "-c", damage])
+        home.run(&["sandbox", "--", "sh", "-c", damage])
             .status
             .success()
     );
@@ -231,10 +230,7 @@ fn the_dotfiles_of_a_home_are_protected() {
         ("echo x > project/file", true),
     ] {
         let mut raddle = home.raddle(&["sandbox", "--", "sh", "-c", script]);
-        let output = raddle
-            .env("HOME", home.work())
-            .output()
-            .expect("it starts");
+        let output = raddle.env("HOME", home.work()).output().expect("it starts");
         assert_eq!(output.status.success(), works, "{script}: {}", err(&output));
         assert!(err(&output).contains("is your home"), "{}", err(&output));
     }
@@ -341,7 +337,10 @@ fn the_second_tier_reports_its_limits_and_enforces_the_rest() {
         report.contains("`/nowhere/bwrap`, which the configuration names, cannot be used"),
         "{report}"
     );
-    assert!(report.contains("sandbox_bwrap_path /absolute/path"), "{report}");
+    assert!(
+        report.contains("sandbox_bwrap_path /absolute/path"),
+        "{report}"
+    );
     assert!(report.contains("sandbox_accept_tier = \"B\""), "{report}");
     let refused = home.run(&["sandbox", "--", "/bin/true"]);
     assert_eq!(refused.status.code(), Some(1));

@@ -77,14 +77,22 @@ impl StoredHome {
             out: String::from_utf8(output.stdout).expect("text"),
             err: String::from_utf8(output.stderr).expect("text"),
         };
-        assert!(!command_output.err.contains("panicked"), "{}", command_output.err);
+        assert!(
+            !command_output.err.contains("panicked"),
+            "{}",
+            command_output.err
+        );
         command_output
     }
 
     /// Runs a command that must succeed, and returns its stdout.
     pub fn good(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        assert_eq!(output.code, 0, "{arguments:?}: {}{}", output.out, output.err);
+        assert_eq!(
+            output.code, 0,
+            "{arguments:?}: {}{}",
+            output.out, output.err
+        );
         output.out
     }
 

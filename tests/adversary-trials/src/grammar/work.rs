@@ -15,7 +15,9 @@ pub const KINDS: &[(&str, Make)] = &[
     ("list", |context, kind| {
         line(context, kind, "ls -la src | head -5")
     }),
-    ("read", |context, kind| line(context, kind, "cat src/letters.txt")),
+    ("read", |context, kind| {
+        line(context, kind, "cat src/letters.txt")
+    }),
     ("find", |context, kind| {
         line(context, kind, "grep -n beta src/letters.txt")
     }),
@@ -204,8 +206,13 @@ fn granted_command(context: &mut CallContext<'_>, kind: &'static str) -> ModelCa
         "sandbox_permissions": "require_escalated",
         "justification": "the file belongs there",
     });
-    let mut call =
-        ModelCallSpec::function(context.number, kind, Class::Work, "exec_command", &arguments);
+    let mut call = ModelCallSpec::function(
+        context.number,
+        kind,
+        Class::Work,
+        "exec_command",
+        &arguments,
+    );
     call.marker = Some(marker);
     call
 }

@@ -68,7 +68,12 @@ pub fn judge(text: &str, expected: &ExpectedTrace<'_>) -> TraceReport {
     report
 }
 
-fn start(line: &TraceLine<'_>, inside: bool, expected: &ExpectedTrace<'_>, report: &mut TraceReport) {
+fn start(
+    line: &TraceLine<'_>,
+    inside: bool,
+    expected: &ExpectedTrace<'_>,
+    report: &mut TraceReport,
+) {
     if line.is_cut() && line.is_unreadable() {
         return;
     }
@@ -113,7 +118,9 @@ fn start(line: &TraceLine<'_>, inside: bool, expected: &ExpectedTrace<'_>, repor
         } else {
             "without a fence"
         };
-        report.wrongs.push(format!("started {location}: {}", line.rest));
+        report
+            .wrongs
+            .push(format!("started {location}: {}", line.rest));
     }
 }
 
@@ -127,7 +134,8 @@ fn by_login(line: &TraceLine<'_>, expected: &ExpectedTrace<'_>, report: &mut Tra
         || line.rest.contains(KEEPER);
     report.started += 1;
     if path.starts_with(expected.root) && path != expected.raddle || !is_known {
-        report.wrongs
+        report
+            .wrongs
             .push(format!("started by the login shell: {}", line.rest));
     }
 }

@@ -90,7 +90,8 @@ impl TurnReport {
                 ..
             }) if !is_first => {
                 if !text.contains(typed.trim_end()) {
-                    let wrong = format!("the request for typed text does not show the text: {text}");
+                    let wrong =
+                        format!("the request for typed text does not show the text: {text}");
                     counters.wrongs.push(wrong);
                 }
                 match class {

@@ -143,7 +143,10 @@ mod tests {
         for (events, expected) in [
             (vec![&allow, &tool], 0),
             (vec![&ask, &opened, &accepted, &tool], 0),
-            (vec![&ask, &opened, &accepted_for_session, &tool, &session, &tool], 0),
+            (
+                vec![&ask, &opened, &accepted_for_session, &tool, &session, &tool],
+                0,
+            ),
             (vec![&ask, &tool], 1),
             (vec![&ask, &opened, &declined, &tool], 1),
             (vec![&ask, &opened, &tool], 1),

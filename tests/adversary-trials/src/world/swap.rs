@@ -50,7 +50,11 @@ impl AttackWorld {
         let is_reused = repeated.asked.is_empty() && repeated.output.contains(&trial.shows);
         match is_reused {
             true => self.counters.reused += 1,
-            false => trial.add_failure(self, "was not done again although nothing changed", &repeated),
+            false => trial.add_failure(
+                self,
+                "was not done again although nothing changed",
+                &repeated,
+            ),
         }
         exchange(&self.host.layout.workspace().join(&trial.folder))?;
         let swapped = self.repeat(thread, setting, &trial, None)?;

@@ -113,7 +113,8 @@ pub async fn thread(home: &Path, size: &ThreadSize) -> Result<GeneratedThreads> 
     let mut generated = GeneratedThreads::new(ThreadId::mint(), &mut rng);
     let id = generated.thread;
     let pace = Pace::Buffered(BATCH_BYTES);
-    let mut live = LiveThread::start(&store, id, "maker", settings("/w"), pace, &mut generated).await?;
+    let mut live =
+        LiveThread::start(&store, id, "maker", settings("/w"), pace, &mut generated).await?;
     let mut turns = 0;
     // A turn has about twenty records, and one image comes with this many turns.
     let turns_per_image = (size.records / 20 / size.images.max(1)).max(1);
@@ -143,7 +144,15 @@ pub async fn thread(home: &Path, size: &ThreadSize) -> Result<GeneratedThreads> 
             tool,
         });
         let outputs = outputs.to_vec();
-        turn::play(&mut live, input, outputs, Grain::Coarse, &mut rng, &mut generated).await?;
+        turn::play(
+            &mut live,
+            input,
+            outputs,
+            Grain::Coarse,
+            &mut rng,
+            &mut generated,
+        )
+        .await?;
         if size.compact_every.is_some_and(|every| turns % every == 0) {
             turn::compact(&mut live, &mut rng, &mut generated).await?;
         }
@@ -180,14 +189,19 @@ pub async fn threads(home: &Path, count: u64) -> Result<GeneratedThreads> {
     let mut reopened = Vec::new();
     for number in 0..count {
         let last = number + 1 == count;
-        let id = if last { generated.thread } else { ThreadId::mint() };
+        let id = if last {
+            generated.thread
+        } else {
+            ThreadId::mint()
+        };
         if number % REOPEN_EVERY == 0 {
             reopened.push(id);
         }
         let pace = Pace::Buffered(usize::MAX);
         let rare = number % FOLDER_EVERY == 0;
         let settings = settings(if rare { "/rare" } else { "/w" });
-        let mut live = LiveThread::start(&store, id, "maker", settings, pace, &mut generated).await?;
+        let mut live =
+            LiveThread::start(&store, id, "maker", settings, pace, &mut generated).await?;
         let words = if last {
             generated.marker.clone()
         } else {
@@ -228,7 +242,11 @@ async fn play(
 }
 
 /// Waits until all text is in the search index.
-async fn wait_until_indexed(store: &LocalJournal, generated: &GeneratedThreads, home: &Path) -> Result<()> {
+async fn wait_until_indexed(
+    store: &LocalJournal,
+    generated: &GeneratedThreads,
+    home: &Path,
+) -> Result<()> {
     let start = Instant::now();
     let archive = Archive::open(home)?.context("there is a journal")?;
     let mut lag = archive.lag()?;

@@ -192,7 +192,10 @@ async fn pages(store: &LocalJournal, id: ThreadId) -> Result<Vec<VerdictRow>> {
         ("at the end", page(None, true)),
     ];
     for (position, query) in positions {
-        ensure!(position != "in the middle" || query.cursor.is_some(), "{at}");
+        ensure!(
+            position != "in the middle" || query.cursor.is_some(),
+            "{at}"
+        );
         let limit = Limit::AtMost(PAGE_MS_MAX);
         let start = Instant::now();
         let turns = store.turns(id, query.clone()).await?;

@@ -64,7 +64,12 @@ pub async fn delete(home: &Path, id: ThreadId, marker: &str) -> Result<Vec<Verdi
     let closed = count_holding(home, marker.as_bytes())?;
     let blobs = files(&home.join("blobs"))?;
     Ok(vec![
-        VerdictRow::new("seconds to delete it", elapsed.as_secs_f64(), "s", Limit::None),
+        VerdictRow::new(
+            "seconds to delete it",
+            elapsed.as_secs_f64(),
+            "s",
+            Limit::None,
+        ),
         VerdictRow::never("files that hold the marker, the journal open", open),
         VerdictRow::never("files that hold the marker, the journal closed", closed),
         VerdictRow::never("files left beside the journal", blobs),

@@ -225,7 +225,13 @@ fn clone_away(call: i64) -> io::Result<()> {
     let signal = libc::SIGCHLD as u64;
     let clone_args = [flags, 0, 0, 0, signal, 0, 0, 0];
     let words = if call == CLONE3 {
-        [clone_args.as_ptr() as usize, size_of_val(&clone_args), 0, 0, 0]
+        [
+            clone_args.as_ptr() as usize,
+            size_of_val(&clone_args),
+            0,
+            0,
+            0,
+        ]
     } else {
         [(flags | signal) as usize, 0, 0, 0, 0]
     };

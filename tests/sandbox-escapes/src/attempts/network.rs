@@ -20,9 +20,7 @@ pub const ATTEMPTS: &[Attempt] = &[
         run: |testbed| {
             let socket = UdpSocket::bind("127.0.0.1:0")?;
             socket.send_to(b"x", ("127.0.0.1", testbed.tcp))?;
-            Err(io::Error::other(
-                "sent; the host checks whether it arrived",
-            ))
+            Err(io::Error::other("sent; the host checks whether it arrived"))
         },
     },
     Attempt {

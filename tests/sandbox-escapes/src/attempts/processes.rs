@@ -26,7 +26,11 @@ pub const ATTEMPTS: &[Attempt] = &[
         second_tier: Stopped,
         run: |testbed| {
             testbed.see_host()?;
-            syscalls::call(libc::SYS_ptrace, &[PTRACE_SEIZE, testbed.host as usize, 0, 0]).map(drop)
+            syscalls::call(
+                libc::SYS_ptrace,
+                &[PTRACE_SEIZE, testbed.host as usize, 0, 0],
+            )
+            .map(drop)
         },
     },
     Attempt {

@@ -42,7 +42,11 @@ pub fn well_formed(oracle: &Oracle, rows: &[Rc<LogRow>]) -> Check {
 /// Returns the records that count.
 fn in_lineage<'a>(thread: &'a Thread, oracle: &'a Oracle) -> impl Iterator<Item = &'a Record> {
     let counts = |record: &&Record| thread.lineage().iter().any(|span| span.holds(record.seq));
-    oracle.stored_rows.values().map(|row| &row.record).filter(counts)
+    oracle
+        .stored_rows
+        .values()
+        .map(|row| &row.record)
+        .filter(counts)
 }
 
 fn calls_have_outputs(entries: &[SharedEntry]) -> Check {
@@ -118,7 +122,10 @@ fn all_input_is_read(oracle: &Oracle, entries: &[SharedEntry]) -> Check {
         let read: Vec<_> = read.collect();
         return broken(
             CONTEXT,
-            format!("{read:?} is read, and {:?} was said", oracle.expected_inputs),
+            format!(
+                "{read:?} is read, and {:?} was said",
+                oracle.expected_inputs
+            ),
         );
     }
     Ok(())

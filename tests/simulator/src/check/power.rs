@@ -26,7 +26,10 @@ impl Oracle {
         }
         for (seq, row) in old.iter().filter(|(seq, _)| **seq > log.head) {
             if row.record.body.class() == Class::Power && self.announced.contains_key(seq) {
-                return broken(I7, format!("{seq} was announced, must survive, and is lost"));
+                return broken(
+                    I7,
+                    format!("{seq} was announced, must survive, and is lost"),
+                );
             }
             self.lost.insert(*seq);
         }

@@ -36,10 +36,13 @@ pub fn i1_cursor(
     }
     // A former owner knows less, and reports so.
     let current = owner_at == log.head;
-    let gaps = oracle.stored_rows.values().filter(|row| match &row.record.body {
-        RecordBody::Event(event) => matches!(**event, Event::Owned(_)),
-        RecordBody::Delta(_) => false,
-    });
+    let gaps = oracle
+        .stored_rows
+        .values()
+        .filter(|row| match &row.record.body {
+            RecordBody::Event(event) => matches!(**event, Event::Owned(_)),
+            RecordBody::Delta(_) => false,
+        });
     let known = oracle.stored_rows.contains_key(&last_seq) && gaps.count() <= GAPS_MAX;
     let known = known && !oracle.is_amid_saved_text(last_seq);
     if cursor == CursorStatus::Expired && current && known {
@@ -60,7 +63,10 @@ pub fn i1_next(log: &Log, last_seq: Seq, next: Seq) -> Check {
     match log.rows.get(from) {
         Some(row) if row.record.seq < next => broken(
             I1,
-            format!("{} was left out between {last_seq} and {next}", row.record.seq),
+            format!(
+                "{} was left out between {last_seq} and {next}",
+                row.record.seq
+            ),
         ),
         _ => Ok(()),
     }

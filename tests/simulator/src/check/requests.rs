@@ -75,15 +75,18 @@ pub fn withdrawn_with_their_items(oracle: &Oracle, rows: &[Rc<LogRow>]) -> Check
         if it.resolution != (Resolution::Withdrawn {}) {
             continue;
         }
-        let opened = oracle.stored_rows.values().find_map(|row| match &row.record.body {
-            RecordBody::Event(event) => match &**event {
-                Event::RequestOpened(opened) if opened.request == it.request => {
-                    Some(opened.clone())
-                }
-                _ => None,
-            },
-            RecordBody::Delta(_) => None,
-        });
+        let opened = oracle
+            .stored_rows
+            .values()
+            .find_map(|row| match &row.record.body {
+                RecordBody::Event(event) => match &**event {
+                    Event::RequestOpened(opened) if opened.request == it.request => {
+                        Some(opened.clone())
+                    }
+                    _ => None,
+                },
+                RecordBody::Delta(_) => None,
+            });
         let open = opened.and_then(|opened| oracle.items.get(&opened.item));
         if open.is_some_and(|item| item.open) {
             return broken(
@@ -122,14 +125,15 @@ pub fn i4_answer_result(
                 command.by, command.request
             ),
         ),
-        (Err(Refusal::AlreadyResolved { how: Some(settlement) }), Some(settled))
-            if *settlement != settled.into() =>
-        {
-            broken(
-                I4,
-                format!("{} was settled otherwise than told", command.request),
-            )
-        }
+        (
+            Err(Refusal::AlreadyResolved {
+                how: Some(settlement),
+            }),
+            Some(settled),
+        ) if *settlement != settled.into() => broken(
+            I4,
+            format!("{} was settled otherwise than told", command.request),
+        ),
         _ => Ok(()),
     }
 }

@@ -57,9 +57,10 @@ impl Rulings {
         };
         let digest = &ruling.digest;
         match ruling.verdict {
-            Verdict::Allow if ruling.rule == "session" && !self.session.contains(digest) => {
-                broken(I3, format!("{item} runs by an approval that was never given"))
-            }
+            Verdict::Allow if ruling.rule == "session" && !self.session.contains(digest) => broken(
+                I3,
+                format!("{item} runs by an approval that was never given"),
+            ),
             Verdict::Ask if !ruled.is_approved => {
                 broken(I3, format!("{item} runs without an approval of {digest}"))
             }
@@ -77,7 +78,10 @@ impl Rulings {
             _ => Grant::default(),
         };
         let is_answered = matches!(it.resolution, Resolution::Answered { .. });
-        let is_requested = grant.write.iter().all(|path| requested.write.contains(path));
+        let is_requested = grant
+            .write
+            .iter()
+            .all(|path| requested.write.contains(path));
         match is_answered && is_requested && (requested.network || !grant.network) {
             true => Ok(()),
             false => broken(I3, format!("request {} gave {grant:?}", it.request)),

@@ -160,7 +160,15 @@ impl SimWorld {
                 times,
             },
         );
-        self.send_to_node(thread, client, ToNode::Request { number, request, key });
+        self.send_to_node(
+            thread,
+            client,
+            ToNode::Request {
+                number,
+                request,
+                key,
+            },
+        );
     }
 
     /// Repeats requests without a response, with the same key.
@@ -187,7 +195,15 @@ impl SimWorld {
         });
         for (number, request, key) in again {
             self.coverage.hit("same request again");
-            self.send_to_node(thread, client, ToNode::Request { number, request, key });
+            self.send_to_node(
+                thread,
+                client,
+                ToNode::Request {
+                    number,
+                    request,
+                    key,
+                },
+            );
         }
     }
 
@@ -263,7 +279,10 @@ impl SimWorld {
                 }
             }
             ToClient::Ask(question) => {
-                requests::i4_sent_once(it.received_requests.insert(question.number), question.number)?;
+                requests::i4_sent_once(
+                    it.received_requests.insert(question.number),
+                    question.number,
+                )?;
                 it.open_requests.insert(question.number, question);
             }
             ToClient::Reply(number, result) => return self.replied(thread, client, number, result),
@@ -311,7 +330,9 @@ impl SimWorld {
                 if matches!(refusal, Refusal::AlreadyResolved { .. }) {
                     self.coverage.hit("two answers");
                 }
-                self.lanes[thread].clients[client].unanswered.remove(&number);
+                self.lanes[thread].clients[client]
+                    .unanswered
+                    .remove(&number);
             }
         }
         Ok(())
@@ -333,7 +354,8 @@ impl SimClient {
             view.apply(notification)?;
             match notification {
                 Notification::ServerRequestResolved(it) => {
-                    self.open_requests.retain(|_, request| request.id != it.request_id);
+                    self.open_requests
+                        .retain(|_, request| request.id != it.request_id);
                 }
                 // For a tool that the client runs, the end of its item ends the request.
                 Notification::ItemCompleted(_) => self.open_requests.retain(|_, request| {

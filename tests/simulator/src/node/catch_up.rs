@@ -7,7 +7,7 @@ use raddle_core::{CatchUpReader, CursorStatus, Event, Record, RecordBody, Reques
 use super::tell::sent_request;
 use crate::check::{Check, broken, rejoin};
 use crate::client::{Link, ToClient};
-use crate::client_view::{ClientView, AnnouncedRecord};
+use crate::client_view::{AnnouncedRecord, ClientView};
 use crate::world::{
     AtNode, Caller, CallerRequest, OpenThread, SimSubscriber, SimWorld, StoreFault,
 };

@@ -80,7 +80,10 @@ impl SimWorld {
             return Ok(());
         }
         if self.lanes[thread].removed {
-            let waiting = self.nodes[node].pending_opens.remove(&thread).unwrap_or_default();
+            let waiting = self.nodes[node]
+                .pending_opens
+                .remove(&thread)
+                .unwrap_or_default();
             for it in waiting {
                 self.send_to_client(thread, it.client, it.link, ToClient::Closed);
             }
@@ -104,8 +107,16 @@ impl SimWorld {
         };
         self.trace_line(|| format!("thread {thread}: node {node} opens it in {epoch:?}"));
         self.install(thread, node, epoch, owner, None);
-        let waiting = self.nodes[node].pending_opens.remove(&thread).unwrap_or_default();
-        for OpenWaiter { client, link, cursor } in waiting {
+        let waiting = self.nodes[node]
+            .pending_opens
+            .remove(&thread)
+            .unwrap_or_default();
+        for OpenWaiter {
+            client,
+            link,
+            cursor,
+        } in waiting
+        {
             self.message(thread, node, client, link, ToNode::Subscribe(cursor))?;
         }
         self.drive(thread, node)

@@ -9,7 +9,7 @@ use raddle_core::{
 use super::ONE_ANSWER;
 use crate::check::{BrokenPromise, Check, broken, requests};
 use crate::client::{ClientRequest, Link, ToClient};
-use crate::client_view::{SentRequest, AnnouncedRecord};
+use crate::client_view::{AnnouncedRecord, SentRequest};
 use crate::coverage::refusal_name;
 use crate::script::with_absolute_times;
 use crate::world::{Caller, CallerRequest, Next, SimSubscriber, SimWorld};
@@ -105,7 +105,8 @@ impl SimWorld {
             return Ok(());
         };
         let lane = &mut self.lanes[thread];
-        if let (ClientRequest::Revert(Some(at)), Err(Refusal::NoSuchTurn)) = (&client_request, &result)
+        if let (ClientRequest::Revert(Some(at)), Err(Refusal::NoSuchTurn)) =
+            (&client_request, &result)
             && lane.oracle.is_cut(*at)
         {
             self.coverage.hit("revert into what was taken back refused");

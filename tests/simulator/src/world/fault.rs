@@ -25,7 +25,11 @@ impl SimWorld {
                 self.release_all(node % nodes);
                 self.push(300, Next::Fault(PlannedFault::Kill { node, ms }));
             }
-            PlannedFault::PowerCut { ms, kept_percent, torn } => {
+            PlannedFault::PowerCut {
+                ms,
+                kept_percent,
+                torn,
+            } => {
                 self.trace_line(|| format!("{fault:?}"));
                 self.coverage.hit(fault.name());
                 return self.cut_power(ms, kept_percent, torn);
@@ -183,7 +187,8 @@ impl SimWorld {
             }
             let known = |seq: Seq| before.rows.iter().any(|row| row.record.seq == seq);
             if log.rows.iter().any(|row| !known(row.record.seq)) {
-                self.coverage.hit("settled text came back when the power went");
+                self.coverage
+                    .hit("settled text came back when the power went");
             }
         }
         if torn.is_some() && whole > 0 && whole < before.len() {

@@ -61,10 +61,12 @@ fn every_seed_keeps_every_promise_and_reaches_what_it_was_kept_for() {
 
 #[test]
 fn every_planted_bug_has_a_seed_that_catches_it() {
-    let bugs = stored_seeds().into_iter().filter_map(|(seed, purpose)| match purpose {
-        SeedPurpose::Bug(bug) => Some((seed, bug)),
-        SeedPurpose::Reach(_) => None,
-    });
+    let bugs = stored_seeds()
+        .into_iter()
+        .filter_map(|(seed, purpose)| match purpose {
+            SeedPurpose::Bug(bug) => Some((seed, bug)),
+            SeedPurpose::Reach(_) => None,
+        });
     let bugs: Vec<(u64, Bug)> = bugs.collect();
     for bug in Bug::ALL {
         let seeds: Vec<u64> = bugs

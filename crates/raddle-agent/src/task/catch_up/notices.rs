@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Delivery;
 
-/// Maximum number of queued events.
+/// Limit: notices kept for each thread of a client that reads from the journal; beyond it, the
+/// oldest is dropped.
 const NOTICES_MAX: usize = 64;
 
 /// Events to deliver after all records. When the queue is full, the oldest are dropped, because

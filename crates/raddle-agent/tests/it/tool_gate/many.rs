@@ -22,5 +22,8 @@ async fn eight_of_two_hundred_calls_run_at_once_and_each_has_an_output() {
     let (did, denied): (Vec<&str>, Vec<&str>) = outputs.partition(|it| *it == "did gathers");
     assert_eq!((did.len(), denied.len()), (128, 72));
     let expected = "This was not done: one answer may make 128 calls";
-    assert!(denied.iter().all(|it| it.starts_with(expected)), "{denied:?}");
+    assert!(
+        denied.iter().all(|it| it.starts_with(expected)),
+        "{denied:?}"
+    );
 }

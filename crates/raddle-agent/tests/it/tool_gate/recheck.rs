@@ -137,7 +137,10 @@ async fn an_approved_call_is_judged_again_before_it_runs() {
             until(&mut harness.deliveries, "turn/completed").await;
             let prompt = &harness.script.prompts()[1];
             let output = prompt.strip_prefix(PROMPT_PREFIX).expect("one call");
-            assert!(output.starts_with(expected), "{line} {meanwhile:?}: {output}");
+            assert!(
+                output.starts_with(expected),
+                "{line} {meanwhile:?}: {output}"
+            );
             let is_done = expected.starts_with("did");
             assert_eq!(
                 harness.tools.runs().len(),

@@ -18,7 +18,9 @@ fn changes_of_the_goal_are_announced() {
         "done 2",
         "forget",
     ]);
-    let goals = notifications.iter().filter(|it| it.0.starts_with("thread/goal/"));
+    let goals = notifications
+        .iter()
+        .filter(|it| it.0.starts_with("thread/goal/"));
     let goals: Vec<_> = goals
         .map(|(method, params)| {
             let goal = &params["goal"];
@@ -41,7 +43,10 @@ fn a_new_subscriber_receives_the_goal() {
     let mut sim = SimulatedThread::new();
     let goal_state = |sim: &SimulatedThread| {
         let notification = tell_goal(sim.owner.thread()).expect("a thread that was started");
-        (notification.method(), serde_json::to_value(&notification).expect("JSON"))
+        (
+            notification.method(),
+            serde_json::to_value(&notification).expect("JSON"),
+        )
     };
     assert_eq!(goal_state(&sim).0, "thread/goal/cleared");
     for (line, later_ms) in [

@@ -11,7 +11,9 @@ fn simulated(line: &str) -> SimulatedThread {
     sim
 }
 
-fn wire(notifications: impl IntoIterator<Item = raddle_protocol::Notification>) -> Vec<(String, Value)> {
+fn wire(
+    notifications: impl IntoIterator<Item = raddle_protocol::Notification>,
+) -> Vec<(String, Value)> {
     let notifications = notifications.into_iter().map(|it| {
         let params = serde_json::to_value(&it).expect("JSON");
         (it.method().to_owned(), params)
@@ -22,7 +24,8 @@ fn wire(notifications: impl IntoIterator<Item = raddle_protocol::Notification>) 
 /// Each open item is followed by all its text at once, if it has any.
 #[test]
 fn open_items_are_announced_as_if_they_began_now() {
-    let sim = simulated(r#"start t1 "hi" · message i1 · message i2 · text i2 "hel" · text i2 "lo""#);
+    let sim =
+        simulated(r#"start t1 "hi" · message i1 · message i2 · text i2 "hel" · text i2 "lo""#);
     let notifications = wire(tell_open(sim.owner.thread()));
     let methods: Vec<&str> = notifications.iter().map(|it| it.0.as_str()).collect();
     assert_eq!(

@@ -27,10 +27,18 @@ fn a_loaded_thread_shows_its_status() {
             sim.run_line(line);
             let thread = sim.owner.thread();
             let status = format!("{status:?}");
-            assert_eq!(ephemeral_and_status(&view(thread)), (ephemeral, status), "{line}");
+            assert_eq!(
+                ephemeral_and_status(&view(thread)),
+                (ephemeral, status),
+                "{line}"
+            );
             let listed = Summary::of(thread).expect("a thread that was started");
             let unloaded = (false, "\"notLoaded\"".to_owned());
-            assert_eq!(ephemeral_and_status(&list_view(&listed)), unloaded, "{line}");
+            assert_eq!(
+                ephemeral_and_status(&list_view(&listed)),
+                unloaded,
+                "{line}"
+            );
         }
     }
 }

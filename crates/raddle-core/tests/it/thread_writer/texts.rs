@@ -27,7 +27,8 @@ fn deltas_of_one_round_are_one_record() {
     assert_eq!((delta.offset, delta.text.as_str()), (0, "abc"));
     let actions = sim.owner.appended(Ok(records[1].seq));
     assert_eq!(
-        actions.iter()
+        actions
+            .iter()
             .filter(|action| matches!(action, WriterAction::Tell(_)))
             .count(),
         2

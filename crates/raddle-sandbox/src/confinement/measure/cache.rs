@@ -147,7 +147,8 @@ mod tests {
         assert!(read.cached);
         assert_eq!((read.sandbox.tier(), read.landlock), (Tier::B, 7));
         assert_eq!(read.short_of, ["bubblewrap is not installed"]);
-        let stopped = |of: &Measurement| of.findings.iter().map(|it| it.stopped).collect::<Vec<_>>();
+        let stopped =
+            |of: &Measurement| of.findings.iter().map(|it| it.stopped).collect::<Vec<_>>();
         assert_eq!(stopped(&read), stopped(&measured()));
     }
 

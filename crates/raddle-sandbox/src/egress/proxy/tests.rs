@@ -161,7 +161,8 @@ async fn a_plain_request_names_the_allowed_host_and_no_second_request_follows() 
     assert_eq!(trace.dialled, ["93.184.216.34:80"]);
     // The body may come in a second piece.
     assert!(
-        trace.server
+        trace
+            .server
             .starts_with("POST /a HTTP/1.1\r\nHost: listed.test\r\n"),
         "{}",
         trace.server
@@ -182,7 +183,11 @@ async fn invalid_requests_are_refused_before_any_lookup() {
         "GET ftp://listed.test/ HTTP/1.1\r\n\r\n",
     ] {
         let trace = ask(request).await;
-        assert!(trace.client.contains("400"), "{request:?}: {}", trace.client);
+        assert!(
+            trace.client.contains("400"),
+            "{request:?}: {}",
+            trace.client
+        );
         assert_eq!((trace.dialled.len(), trace.decisions.len()), (0, 0));
     }
 }

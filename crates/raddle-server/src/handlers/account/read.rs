@@ -26,13 +26,19 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountRead>) {
         let refused = |why: String| WireError::Refused(why.into());
         let account = async {
             if call.params.refresh_token
-                && let Err(why) = account_of_provider.vendors.renew(&account_of_provider.provider).await
+                && let Err(why) = account_of_provider
+                    .vendors
+                    .renew(&account_of_provider.provider)
+                    .await
             {
                 // The account is still known if its token cannot be renewed.
                 let provider = &account_of_provider.provider.name;
                 tracing::warn!(provider, why, "the token was not renewed");
             }
-            account_of_provider.vendors.account(&account_of_provider.provider).await
+            account_of_provider
+                .vendors
+                .account(&account_of_provider.provider)
+                .await
         };
         let is_required = match &account_of_provider.provider.key {
             KeySource::Stored(it) => it.is_required,

@@ -94,7 +94,12 @@ async fn confine(
         }
     };
     let hidden_paths = state.hidden_paths();
-    let mut confinement = processes::policy(requested_policy.as_ref(), &config, &launch.cwd, &hidden_paths)?;
+    let mut confinement = processes::policy(
+        requested_policy.as_ref(),
+        &config,
+        &launch.cwd,
+        &hidden_paths,
+    )?;
     if let Policy::Confined(rules) = &mut confinement.policy {
         resolve(state, rules).await?;
     }

@@ -12,7 +12,9 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ConfigRead>) {
     // `cwd` changes nothing: a workspace's files are never configuration.
     let Call { params, reply, .. } = call;
     state.read_config(move |snapshot| {
-        let response = |snapshot: ConfigSnapshot<'_>| Ok(snapshot.read()?.read_response(params.include_layers));
+        let response = |snapshot: ConfigSnapshot<'_>| {
+            Ok(snapshot.read()?.read_response(params.include_layers))
+        };
         reply.finish(snapshot.and_then(response));
     });
 }

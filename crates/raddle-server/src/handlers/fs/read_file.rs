@@ -19,7 +19,8 @@ use crate::services::files::{self, FileLock, PathAdmission};
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-/// The longest response; the same limit applies to the client's messages.
+/// Limit: a response with a file, which holds a file of about 24 MiB; beyond it, the server returns
+/// an error with both sizes.
 const MESSAGE_BYTES_MAX: u64 = 32 << 20;
 
 /// Size of a response beside the file: an id, which may be escaped, and a few names.
@@ -88,7 +89,8 @@ async fn read(
             Err(error) => return reply.error(error),
         };
         let path = path.clone();
-        let job = move || match read_at_most(&path.0, &path.1.resolved(), capacity, unchanged_since) {
+        let job = move || match read_at_most(&path.0, &path.1.resolved(), capacity, unchanged_since)
+        {
             Ok(Contents::Larger(size)) => Some((size, reply)),
             Ok(Contents::Whole(data_base64)) => {
                 reply.ok(&FsReadFileResponse { data_base64 });

@@ -14,10 +14,12 @@ use crate::services::watches::{PathWatcher, Watch};
 use crate::session::Session;
 use crate::wire_error::{WireError, quoted};
 
-/// The maximum number of watches of a connection.
+/// Limit: watches of one connection; beyond it, the server returns an error.
 const WATCHES_MAX: usize = 64;
 
-/// The longest name of a watch. Every notification carries it.
+/// Limit: the name of a watch; beyond it, the server returns an error.
+///
+/// Every notification carries it.
 const NAME_BYTES_MAX: usize = 256;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsWatch>) {

@@ -22,7 +22,11 @@ pub(crate) fn handle(server: &Arc<ServerState>, call: Call<ModelList>) {
             Err(error) => return reply.error(error),
         };
         let default_provider = models::default_provider(&state);
-        let queried = providers::usable_providers(&state.merged, default_provider, shared_server.config.user_file());
+        let queried = providers::usable_providers(
+            &state.merged,
+            default_provider,
+            shared_server.config.user_file(),
+        );
         let Some(vendors) = shared_server
             .options
             .vendors

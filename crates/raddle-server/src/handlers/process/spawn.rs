@@ -94,7 +94,8 @@ fn spawn_request(params: ProcessSpawnParams) -> Result<(Launch, Stdio, OutputPla
     let handle = params.process_handle;
     let streams_output = params.tty || params.stream_stdout_stderr;
     let plan = OutputPlan {
-        tell: streams_output.then(|| Box::new(move |delta| output_delta(&handle, delta).into()) as _),
+        tell: streams_output
+            .then(|| Box::new(move |delta| output_delta(&handle, delta).into()) as _),
         bytes_max,
         all_or_nothing: false,
         time,

@@ -90,7 +90,10 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadFork>) {
             // A retry: the caller subscribes to the fork in its present state.
             state.threads.resume(to, subscribe_request, answer).await;
         } else {
-            state.threads.fork(fork, subscribe_request.subscriber, answer).await;
+            state
+                .threads
+                .fork(fork, subscribe_request.subscriber, answer)
+                .await;
         }
     });
 }
@@ -100,7 +103,9 @@ fn fork_point(params: &ThreadForkParams) -> Result<ForkPoint, &'static str> {
         return Err("a thread is forked by its id here; leave out path");
     }
     if params.attach_to_source || params.experimental_prediction_mode {
-        return Err("attached forks are not supported; leave out attachToSource and prediction modes");
+        return Err(
+            "attached forks are not supported; leave out attachToSource and prediction modes",
+        );
     }
     match (&params.last_turn_id, &params.before_turn_id) {
         (None, None) => Ok(ForkPoint::Now),

@@ -18,7 +18,8 @@ use crate::services::ServerState;
 use crate::services::threads::{self, lists};
 use crate::wire_error::WireError;
 
-/// The maximum number of folders of one request.
+/// Limit: folders that one `thread/list` names; beyond it, the server rejects the request with
+/// -32600.
 const FOLDERS_MAX: usize = 64;
 
 /// The maximum number of threads that one request may exclude.
@@ -48,7 +49,11 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadList>) {
         };
         let remote = relay::remote_threads(&state, &session).await;
         let answer = page.map(|page| ThreadListResponse {
-            data: page.entries.iter().map(|it| listed_with_owner(it, &remote)).collect(),
+            data: page
+                .entries
+                .iter()
+                .map(|it| listed_with_owner(it, &remote))
+                .collect(),
             backwards_cursor: page.back,
             next_cursor: page.next,
             read_states: None,

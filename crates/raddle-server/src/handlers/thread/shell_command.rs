@@ -36,7 +36,8 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadShellCommand>) {
             .objection(argv.into(), Sandbox::FullAccess)
             .await
         {
-            let why = format!("the command would run without a sandbox, which is not allowed: {why}");
+            let why =
+                format!("the command would run without a sandbox, which is not allowed: {why}");
             return reply.error(WireError::Refused(why.into()));
         }
         let command = UserCommand {

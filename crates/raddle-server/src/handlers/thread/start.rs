@@ -67,7 +67,9 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadStart>) {
             }
             reply.finish(head.map_err(|error| threads::refused(id, error)));
         };
-        state.threads.start_for(idempotency, started, subscriber, answer);
+        state
+            .threads
+            .start_for(idempotency, started, subscriber, answer);
     });
 }
 

@@ -315,7 +315,10 @@ mod tests {
                 json!("sekret"),
             ),
         ] {
-            assert!(edited(with_placeholder, &[(key, value, Replace)]).is_ok(), "{key}");
+            assert!(
+                edited(with_placeholder, &[(key, value, Replace)]).is_ok(),
+                "{key}"
+            );
         }
     }
 }

@@ -131,7 +131,11 @@ impl State {
             }
         }
         let state = self;
-        EffectiveConfig { table, state, request_keys }
+        EffectiveConfig {
+            table,
+            state,
+            request_keys,
+        }
     }
 }
 
@@ -225,7 +229,8 @@ impl EffectiveConfig<'_> {
     /// sets it, no file is named.
     pub(crate) fn refused(&self, what: String, path: &[&str]) -> WireError {
         let path: Vec<String> = path.iter().map(|it| (*it).to_owned()).collect();
-        let is_in_request = |key: &OwnKey| key.path.starts_with(&path) || path.starts_with(&key.path);
+        let is_in_request =
+            |key: &OwnKey| key.path.starts_with(&path) || path.starts_with(&key.path);
         let layer = match self.request_keys.iter().any(is_in_request) {
             true => None,
             false => self.state.layers.winner(&path),

@@ -84,7 +84,12 @@ impl Kind {
     }
 }
 
-const fn key(path: &'static str, kind: Kind, default_value: &'static str, description: &'static str) -> ConfigKey {
+const fn key(
+    path: &'static str,
+    kind: Kind,
+    default_value: &'static str,
+    description: &'static str,
+) -> ConfigKey {
     ConfigKey {
         path,
         kind,
@@ -250,7 +255,9 @@ pub(super) fn known(path: &[String]) -> Option<&'static ConfigKey> {
 pub(super) fn matches_pattern(pattern: &str, path: &[String]) -> bool {
     let parts = pattern.split('.');
     parts.clone().count() == path.len()
-        && parts.zip(path).all(|(part, it)| is_placeholder(part) || part == it)
+        && parts
+            .zip(path)
+            .all(|(part, it)| is_placeholder(part) || part == it)
 }
 
 /// Whether a part of a path stands for any name.
@@ -351,10 +358,17 @@ enum KeyProblem {
     Unused,
 }
 
-fn walk(table: &toml::Table, path: &mut Vec<String>, report: &mut impl FnMut(&[String], KeyProblem)) {
+fn walk(
+    table: &toml::Table,
+    path: &mut Vec<String>,
+    report: &mut impl FnMut(&[String], KeyProblem),
+) {
     for (name, value) in table {
         path.push(name.clone());
-        match (KEYS.iter().position(|it| matches_pattern(it.path, path)), value) {
+        match (
+            KEYS.iter().position(|it| matches_pattern(it.path, path)),
+            value,
+        ) {
             (None, _) => report(path, KeyProblem::Unused),
             (Some(index), value) if !KEYS[index].kind.fits(value) => {
                 report(path, KeyProblem::InvalidValue(index))
@@ -454,10 +468,7 @@ mod tests {
             ),
         ] {
             let table: toml::Table = layer.parse().expect("TOML");
-            let LayerProblems {
-                invalid,
-                unused,
-            } = check_layer(&table);
+            let LayerProblems { invalid, unused } = check_layer(&table);
             assert_eq!([invalid, unused].concat(), expected, "{layer}");
         }
     }
@@ -470,7 +481,12 @@ mod tests {
             assert!(!key.description.is_empty(), "{}", key.path);
             if let Some((parent, _)) = key.path.rsplit_once('.') {
                 let parent = KEYS[..index].iter().find(|it| it.path == parent);
-                assert_eq!(parent.map(|it| &it.kind), Some(&Kind::Table), "{}", key.path);
+                assert_eq!(
+                    parent.map(|it| &it.kind),
+                    Some(&Kind::Table),
+                    "{}",
+                    key.path
+                );
             }
         }
         for (key, _) in variables() {
@@ -496,7 +512,9 @@ mod tests {
                 description,
             } = key;
             let expected = kind.expected();
-            table.push_str(&format!("| `{path}` | {expected} | {description} | {default_value} |\n"));
+            table.push_str(&format!(
+                "| `{path}` | {expected} | {description} | {default_value} |\n"
+            ));
         }
         assert!(
             page.contains(&format!("|\n{table}\n")),

@@ -350,14 +350,20 @@ mod tests {
                 "mcp_servers.dev_env_key.env.A = 'sekret'",
                 "mcp_servers.dev_env_key.env.A = '…'",
             ),
-            unchanged("a = { bearer_token_env_var = 'A', env_http_headers = { Authorization = 'A' } }"),
+            unchanged(
+                "a = { bearer_token_env_var = 'A', env_http_headers = { Authorization = 'A' } }",
+            ),
             unchanged("a.keyboard = 'qwerty'"),
             unchanged("a.args = ['-u', 'me', 'a:b']"),
             unchanged(
                 "mcp_servers.x = { command = 'npx', args = ['-y', 'it'], url = 'https://h/mcp' }",
             ),
-            unchanged("model_providers.my-token = { env_key = 'A', env_http_headers = { X = 'A' } }"),
-            unchanged("model_providers.a.auth = { command = 'pass', args = ['show', 'vendor/key'] }"),
+            unchanged(
+                "model_providers.my-token = { env_key = 'A', env_http_headers = { X = 'A' } }",
+            ),
+            unchanged(
+                "model_providers.a.auth = { command = 'pass', args = ['show', 'vendor/key'] }",
+            ),
             unchanged("model_providers.a.max_output_tokens = 5"),
             unchanged("budget.turn.tokens = 5"),
             unchanged("tool_output_token_limit = 5"),
@@ -370,7 +376,11 @@ mod tests {
             redact(&mut config);
             assert_eq!(config, table(expected), "{line}");
             let is_hidden = line != expected;
-            assert_eq!(placeholders(&config).len(), usize::from(is_hidden), "{line}");
+            assert_eq!(
+                placeholders(&config).len(),
+                usize::from(is_hidden),
+                "{line}"
+            );
         }
     }
 

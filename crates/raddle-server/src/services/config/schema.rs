@@ -9,7 +9,11 @@ use super::keys::{ConfigKey, KEYS, Kind, is_placeholder};
 pub fn schema() -> Value {
     let mut root = table("Raddle's configuration, config.toml.");
     for key in KEYS {
-        add_key(&mut root, &key.path.split('.').collect::<Vec<_>>(), schema_of(key));
+        add_key(
+            &mut root,
+            &key.path.split('.').collect::<Vec<_>>(),
+            schema_of(key),
+        );
     }
     let mut schema = Map::new();
     schema.insert(

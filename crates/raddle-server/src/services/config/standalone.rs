@@ -232,7 +232,8 @@ impl Configuration {
         let mut models: Vec<ConfigModel> = Vec::new();
         for it in models::entries(&state, known) {
             let (provider, model) = (it.provider.map(str::to_owned), it.model.to_owned());
-            let is_new = |existing: &ConfigModel| existing.provider != provider || existing.model != model;
+            let is_new =
+                |existing: &ConfigModel| existing.provider != provider || existing.model != model;
             if models.iter().all(is_new) {
                 models.push(ConfigModel {
                     model_setting: providers::model_setting(&state.merged, it.provider, it.model),
@@ -256,7 +257,10 @@ impl Configuration {
         }
         let mut overrides = self.overrides.iter().rev();
         let sets_path = |it: &&Override| path.starts_with(&it.path) || it.path.starts_with(path);
-        overrides.find(sets_path).map_or("-c", Override::origin).to_owned()
+        overrides
+            .find(sets_path)
+            .map_or("-c", Override::origin)
+            .to_owned()
     }
 }
 

@@ -31,7 +31,8 @@ const PROC_MAGIC: u64 = 0x9fa0;
 /// Magic numbers of `/proc`, control groups, and the kernel's debug file systems.
 const KERNEL_MAGICS: [u64; 5] = [PROC_MAGIC, 0x27_e0eb, 0x6367_7270, 0x6462_6720, 0x7472_6163];
 
-/// The maximum number of the server's own files to compare with a file that has several links.
+/// Limit: files of the server that a file with several names is compared with; beyond it, the file
+/// is not served.
 const FILES_MAX: usize = 20_000;
 
 /// The rule for one request.

@@ -33,7 +33,9 @@ fn copy_folder(
     admission: &PathAdmission,
     mut report_folder: impl FnMut(&Path),
 ) -> Result<(), WireError> {
-    admission.write_path(to, LastLink::Follow)?.create_folders()?;
+    admission
+        .write_path(to, LastLink::Follow)?
+        .create_folders()?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let name = entry.file_name();

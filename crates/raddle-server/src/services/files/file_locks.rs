@@ -11,7 +11,10 @@ use std::time::{Duration, Instant};
 
 use crate::wire_error::WireError;
 
-/// How long a request waits for a file that another connection uses. The other's disk may hang.
+/// Limit: time a disk job waits for a file that another connection reads or writes; beyond it, the
+/// server rejects the request with -32001 and says when to retry.
+///
+/// The other's disk may hang.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Identity of a file under any name: its device and inode.

@@ -47,7 +47,11 @@ pub(crate) struct WritePath {
 
 impl PathAdmission {
     /// Resolves a path to its write target.
-    pub(crate) fn write_path(&self, requested: &Path, last: LastLink) -> Result<WritePath, WireError> {
+    pub(crate) fn write_path(
+        &self,
+        requested: &Path,
+        last: LastLink,
+    ) -> Result<WritePath, WireError> {
         let last = match names_folder(requested) {
             // Such a path leads through a link.
             true => LastLink::Follow,
@@ -156,7 +160,8 @@ impl WritePath {
             Err(Errno::NOENT) => {}
             Err(error) => return Err(io::Error::from(error).into()),
         }
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | NONBLOCKING;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | NONBLOCKING;
         let mode = Mode::from_raw_mode(mode & 0o7777);
         let file = openat(folder, &*self.name, flags, mode).map_err(io::Error::from)?;
         let file = File::from(file);

@@ -105,9 +105,7 @@ pub(crate) fn policy(
 /// Returns the error for an unknown policy.
 pub(crate) fn unknown_policy() -> WireError {
     let known = SandboxPolicy::KNOWN.join(", ");
-    WireError::Refused(
-        format!("unknown type of sandboxPolicy; use one of {known}").into(),
-    )
+    WireError::Refused(format!("unknown type of sandboxPolicy; use one of {known}").into())
 }
 
 /// Whether the operator accepts the second tier for commands that write folders.
@@ -124,14 +122,22 @@ pub(crate) fn hosts(config: &State) -> Result<egress::EgressRules, WireError> {
     let table = match config.value("sandbox_network") {
         None => return Ok(egress::EgressRules::all_public()),
         Some(toml::Value::Table(table)) => table,
-        Some(_) => return Err(invalid("it must be a table with `allow` and `deny`".to_owned())),
+        Some(_) => {
+            return Err(invalid(
+                "it must be a table with `allow` and `deny`".to_owned(),
+            ));
+        }
     };
     let (mut allow, mut deny) = (Vec::new(), Vec::new());
     for (key, value) in table {
         let list = match key.as_str() {
             "allow" => &mut allow,
             "deny" => &mut deny,
-            _ => return Err(invalid(format!("`{key}` is unknown; use `allow` or `deny`"))),
+            _ => {
+                return Err(invalid(format!(
+                    "`{key}` is unknown; use `allow` or `deny`"
+                )));
+            }
         };
         let hosts: Option<Vec<&str>> = value
             .as_array()

@@ -22,10 +22,14 @@ const PIECE_BYTES: usize = 32 << 10;
 /// Size of a notification beside the bytes: the longest name of a process and a few member names.
 const FRAME_BYTES: usize = 2 << 10;
 
-/// Limit of queued output for a client that reads slowly. More of it would delay responses.
+/// Limit: output of processes that waits for a client; beyond it, the server stops reading the
+/// process.
+///
+/// More of it would delay responses.
 const AHEAD_BYTES_MAX: usize = 256 << 10;
 
-/// The maximum bytes of one stream that are stored for a response, whatever the client requests.
+/// Limit: captured output of one stream of a process (64 MiB for all of one connection); beyond it,
+/// `command/exec` fails with -32600; `process/exited` reports that the cap was reached.
 pub(crate) const CAPTURED_BYTES_MAX: usize = 16 << 20;
 
 /// The maximum bytes stored for all responses of one connection.
@@ -161,7 +165,11 @@ impl ProcessRun {
         if never_ran {
             let empty = || CapturedOutput::new(session.clone());
             return ProcessOutcome {
-                exit_code: if timed_out_before_start { TIMED_OUT } else { ENDED },
+                exit_code: if timed_out_before_start {
+                    TIMED_OUT
+                } else {
+                    ENDED
+                },
                 stdout: empty(),
                 stderr: empty(),
                 drain_timed_out: false,
@@ -183,7 +191,15 @@ impl ProcessRun {
             }
         };
         let (exit_code, (stdout, is_whole), (stderr, is_whole_too)) = tokio::join!(
-            end(exit, &control, TimeLimit { deadline, timed_out_before_start }, &is_over),
+            end(
+                exit,
+                &control,
+                TimeLimit {
+                    deadline,
+                    timed_out_before_start
+                },
+                &is_over
+            ),
             pump(OutputStream::Stdout).run(&stdout),
             all_stderr
         );
@@ -356,7 +372,9 @@ impl CapturedOutput {
     fn add(&mut self, bytes: &[u8]) -> bool {
         let total = &self.session.processes.buffered_bytes;
         let total_bytes = total.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len();
-        if self.bytes.len() + bytes.len() > CAPTURED_BYTES_MAX || total_bytes > ALL_CAPTURED_BYTES_MAX {
+        if self.bytes.len() + bytes.len() > CAPTURED_BYTES_MAX
+            || total_bytes > ALL_CAPTURED_BYTES_MAX
+        {
             total.fetch_sub(bytes.len(), Ordering::Relaxed);
             return false;
         }

@@ -49,7 +49,11 @@ pub(crate) fn choose<'a>(
 /// Returns the value of `model` that alone names a model of a provider. None if there is no such
 /// value: where `model_provider` has models with slashes in their names, every text is one of its
 /// names.
-pub(crate) fn model_setting(config: &toml::Table, provider: Option<&str>, model: &str) -> Option<String> {
+pub(crate) fn model_setting(
+    config: &toml::Table,
+    provider: Option<&str>,
+    model: &str,
+) -> Option<String> {
     let expected = ModelChoice {
         provider,
         model: Some(model),
@@ -220,7 +224,11 @@ mod tests {
         ] {
             let table: toml::Table = format!("{config}\n{mine}").parse().expect("TOML");
             let setting = model_setting(&table, provider, model);
-            assert_eq!(setting.as_deref(), expected, "{config} {provider:?} {model}");
+            assert_eq!(
+                setting.as_deref(),
+                expected,
+                "{config} {provider:?} {model}"
+            );
         }
     }
 }

@@ -72,8 +72,8 @@ fn read(row: &toml::Table) -> Result<Price, String> {
         Some(toml::Value::Table(long)) => {
             let above = long.get("above").and_then(toml::Value::as_integer);
             let above = above.and_then(|it| u64::try_from(it).ok());
-            let above =
-                above.ok_or_else(|| format!("{context}: `long.above` must be a number of tokens"))?;
+            let above = above
+                .ok_or_else(|| format!("{context}: `long.above` must be a number of tokens"))?;
             Some((above, rates(long, &context)?))
         }
         Some(_) => return Err(format!("{context}: `long` must be a table")),
@@ -162,7 +162,12 @@ mod tests {
             ),
             (&configured, "mine", "m-2", None),
             (&configured, "mine", "m2", None),
-            (&configured, "local", "whatever", Some(flat_price(0, 0, 0, 0))),
+            (
+                &configured,
+                "local",
+                "whatever",
+                Some(flat_price(0, 0, 0, 0)),
+            ),
             (
                 &configured,
                 "openai",
@@ -179,7 +184,11 @@ mod tests {
             (&none, "openrouter", "gpt-5", None),
             (&none, "nobody", "gpt-5", None),
         ] {
-            assert_eq!(price(config, provider, model), expected, "{provider}/{model}");
+            assert_eq!(
+                price(config, provider, model),
+                expected,
+                "{provider}/{model}"
+            );
         }
     }
 

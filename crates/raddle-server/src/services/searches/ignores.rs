@@ -16,6 +16,9 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// The longest line in one. The walker compiles each into a pattern, by recursion over its braces.
 const LINE_BYTES_MAX: usize = 1000;
 
+/// Limit: patterns of ignore files that one file search reads; beyond it, further folders are
+/// listed without them.
+///
 /// The cost of ignore files that one search may read: their bytes, and more for each line. Each
 /// line is compiled into a pattern, at some microseconds a byte, so that all of it takes a second
 /// or two.

@@ -18,7 +18,8 @@ use super::session_subscriber;
 use crate::services::ServerState;
 use crate::session::Session;
 
-/// The maximum bytes of a client tool's result, not counting images.
+/// Limit: the result of a client's tool without its images; beyond it, the call fails, and the
+/// model is notified.
 const TOOL_BYTES_MAX: usize = 1 << 20;
 
 /// Passes an answer to the thread that asked. The first one counts; an answer to no open request is
@@ -57,11 +58,18 @@ pub(crate) fn handle_answer(
         let Ok(Some(ask)) = ask.await else {
             return tracing::info!(connection = session.number, %request, "late answer to a closed request");
         };
-        if answer_body.is_err() && handle.note_cannot_answer(request, session_subscriber(&session)).await != Ok(true) {
+        if answer_body.is_err()
+            && handle
+                .note_cannot_answer(request, session_subscriber(&session))
+                .await
+                != Ok(true)
+        {
             return tracing::info!(connection = session.number, %request, "a client cannot answer");
         }
         let answer = match answer(&ask, answer_body) {
-            RequestAnswer::Tool { output, content } => store_images(&threads, id, output, content).await,
+            RequestAnswer::Tool { output, content } => {
+                store_images(&threads, id, output, content).await
+            }
             answer => answer,
         };
         let command = Command::AnswerRequest(Box::new(AnswerRequest {
@@ -111,7 +119,10 @@ fn answer(ask: &Ask, body: Result<Box<RawValue>, String>) -> RequestAnswer {
         }
         Ask::Questions(_) => {
             let response: Result<wire::ToolRequestUserInputResponse, _> = read(body);
-            let answers = response.map(|it| it.answers).unwrap_or_default().into_iter();
+            let answers = response
+                .map(|it| it.answers)
+                .unwrap_or_default()
+                .into_iter();
             RequestAnswer::Answers {
                 answers: answers
                     .map(|(question, it)| (question, it.answers))
@@ -223,7 +234,9 @@ async fn store_images(
                 new_images.push(new_image);
             }
             Err(error) => {
-                return failed(format!("an image of the tool's result was rejected: {error}"));
+                return failed(format!(
+                    "an image of the tool's result was rejected: {error}"
+                ));
             }
         }
     }

@@ -28,7 +28,9 @@ pub(crate) async fn ends(
     let turns = threads.turns(id, query.clone()).await?.entries;
     let items = threads.items(id, None, query).await?.entries;
     Ok(EndCursors {
-        turns: turns.first().map(|it| cursor(id, &cursor_at(it.from, true))),
+        turns: turns
+            .first()
+            .map(|it| cursor(id, &cursor_at(it.from, true))),
         items: items.first().map(|it| cursor(id, &cursor_at(it.seq, true))),
     })
 }

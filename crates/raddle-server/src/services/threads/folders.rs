@@ -117,5 +117,8 @@ fn written_around(written: &BTreeSet<PathBuf>, link: &Path) -> Vec<PathBuf> {
     let is_protected = |it: &PathBuf| is_at_top && is_around_home(it);
     let candidates = written.iter().chain(scratch);
     let candidates = candidates.filter(|it| link.starts_with(it) && !is_protected(it));
-    candidates.filter(|it| it.parent().is_some()).cloned().collect()
+    candidates
+        .filter(|it| it.parent().is_some())
+        .cloned()
+        .collect()
 }

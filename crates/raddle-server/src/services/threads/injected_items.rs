@@ -11,7 +11,8 @@ use serde_json::Value;
 use super::input::CHARS_MAX;
 use crate::wire_error::{WireError, quoted};
 
-/// The maximum number of items of one request.
+/// Limit: items of one `thread/inject_items`; beyond it, the server rejects the request with
+/// -32600.
 const ITEMS_MAX: usize = 1_000;
 
 /// Converts the items. Reasoning is left out: it is encrypted, and its vendor is unknown.

@@ -13,13 +13,15 @@ use crate::services::files::{self, PathAdmission};
 use crate::session::Session;
 use crate::wire_error::{WireError, quoted};
 
-/// The maximum number of characters in the texts of one input.
+/// Limit: characters in the texts of one input, or of one `thread/inject_items`; beyond it, the
+/// server rejects the request with -32602.
 pub(super) const CHARS_MAX: usize = 1 << 20;
 
-/// The maximum number of images of one input.
+/// Limit: number of images in one message, or in one result of a client's tool; beyond it, the
+/// server rejects the message with -32600; the tool call fails, and the model is notified.
 pub(super) const IMAGES_MAX: usize = 100;
 
-/// The longest id that a client may give to an input.
+/// Limit: a client's own id for a message; beyond it, the server rejects the request with -32600.
 const CLIENT_ID_BYTES_MAX: usize = 1_024;
 
 /// Converts user input to a message, unless it is too long. Its images are stored by then, so later

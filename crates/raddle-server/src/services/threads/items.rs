@@ -8,7 +8,10 @@ use raddle_core::ports::{ItemEntry, PageQuery};
 use raddle_core::{Item, ItemId, ThreadId, TurnId, item_view};
 use raddle_protocol::{ThreadItem, ThreadItemEntry};
 
-/// The maximum bytes of items in one response. A single item may be larger.
+/// Limit: items of the turns in one response (a single item may be larger); beyond it, the response
+/// holds the newest; `thread/turns/list` and `thread/items/list` return the others.
+///
+/// A single item may be larger.
 pub(crate) const ITEMS_BYTES_MAX: usize = 8 << 20;
 
 /// Page size when items are searched.

@@ -22,7 +22,9 @@ pub(crate) async fn routed(
     let config = state.config_now().await?;
     if !model.contains('/') {
         if change.provider.is_none() {
-            change.provider = default_provider_for(state, &config, id, &model).await.map(Some);
+            change.provider = default_provider_for(state, &config, id, &model)
+                .await
+                .map(Some);
         }
         return Ok(change);
     }
@@ -49,21 +51,35 @@ pub(crate) async fn routed(
 
 /// Returns the default provider, for a thread of another provider that gets a model of the default
 /// one: `model/list` shows such a name without its provider.
-async fn default_provider_for(state: &ServerState, config: &State, id: ThreadId, model: &str) -> Option<String> {
+async fn default_provider_for(
+    state: &ServerState,
+    config: &State,
+    id: ThreadId,
+    model: &str,
+) -> Option<String> {
     let default_provider = models::default_provider(config)?;
-    if !models::is_of_default_provider(config, model) && !state.catalogue.has(default_provider, model) {
+    if !models::is_of_default_provider(config, model)
+        && !state.catalogue.has(default_provider, model)
+    {
         return None;
     }
     let peek = state.threads.peek(id).await.ok()?;
     let settings = peek.thread.settings();
-    let is_elsewhere = settings.provider.as_deref().is_some_and(|it| it != default_provider);
+    let is_elsewhere = settings
+        .provider
+        .as_deref()
+        .is_some_and(|it| it != default_provider);
     let is_new = settings.model.as_deref() != Some(model);
     (is_elsewhere && is_new).then(|| default_provider.to_owned())
 }
 
 /// Returns the vendor in another model's name, and the name there. Clients repeat a thread's own
 /// model with every turn, which changes nothing; any other name has the form of `model/list`.
-fn other_vendor(config: &toml::Table, current: ModelChoice<'_>, model: &str) -> Option<(String, String)> {
+fn other_vendor(
+    config: &toml::Table,
+    current: ModelChoice<'_>,
+    model: &str,
+) -> Option<(String, String)> {
     if current.model == Some(model) {
         return None;
     }

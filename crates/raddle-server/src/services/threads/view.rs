@@ -180,7 +180,8 @@ impl<'a> TurnReader<'a> {
                 last = Some(entry.from);
             }
             if self.is_full {
-                let last_included = last.filter(|seq| *seq != entry.from || entries.next().is_some());
+                let last_included =
+                    last.filter(|seq| *seq != entry.from || entries.next().is_some());
                 if let Some(seq) = last_included {
                     let included = false;
                     filled.next_cursor = Some(PageCursor { seq, included }.to_string());

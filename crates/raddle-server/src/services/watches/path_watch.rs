@@ -7,6 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+/// Limit: changed paths of a watch that are not sent yet, with at most 128 KiB; beyond it, one
+/// change of the watched path replaces them.
+///
 /// Limits of the stored paths: their number, and their bytes. Beyond them, the watched path stands
 /// for all changes.
 const PATHS_MAX: usize = 1000;

@@ -7,8 +7,9 @@ use notify::RecursiveMode;
 
 use crate::wire_error::WireError;
 
-/// The maximum number of folders below one watch. The system is asked for each of them, by one
-/// thread for all clients.
+/// Limit: folders below one watch; beyond it, the server returns an error.
+///
+/// The system is asked for each of them, by one thread for all clients.
 const FOLDERS_MAX: usize = 100_000;
 
 /// A path, and the folder to watch for its changes.

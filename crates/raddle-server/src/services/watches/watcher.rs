@@ -57,7 +57,9 @@ impl PathWatcher {
             done,
         };
         let io_error = |error| WireError::Io(std::io::Error::other(error));
-        self.command_sender()?.send(command).map_err(|_| WireError::Dropped)?;
+        self.command_sender()?
+            .send(command)
+            .map_err(|_| WireError::Dropped)?;
         when_done
             .await
             .map_err(|_| WireError::Dropped)?
@@ -146,7 +148,12 @@ impl WatchThread {
         }
     }
 
-    fn set_target(&mut self, watch: Arc<PathWatch>, target: WatchTarget, again: bool) -> notify::Result<()> {
+    fn set_target(
+        &mut self,
+        watch: Arc<PathWatch>,
+        target: WatchTarget,
+        again: bool,
+    ) -> notify::Result<()> {
         // The watch has ended: its command to forget it may have come before.
         if watch.is_ended() {
             return Ok(());
@@ -161,10 +168,9 @@ impl WatchThread {
         // Watches the new target before it leaves the old one, so that no change is missed.
         let is_covered = self.is_watched_from_above(&target.target)
             || !again
-                && self
-                    .counts
-                    .get(&target.target)
-                    .is_some_and(|count| count.recursive > 0 || count.flat > 0 && !target.is_recursive());
+                && self.counts.get(&target.target).is_some_and(|count| {
+                    count.recursive > 0 || count.flat > 0 && !target.is_recursive()
+                });
         if !is_covered {
             // A flat watch must not replace a recursive one.
             let is_recursive = target.is_recursive()
@@ -326,7 +332,9 @@ fn dispatch(index: &WatchIndex, event: &Event) {
             for WatchEntry { watch, .. } in index.get(folder).into_iter().flatten() {
                 // By the client's own name of the path; joining an empty path would add a slash.
                 match path.strip_prefix(folder) {
-                    Ok(below) if !below.as_os_str().is_empty() => watch.add(&watch.path.join(below)),
+                    Ok(below) if !below.as_os_str().is_empty() => {
+                        watch.add(&watch.path.join(below))
+                    }
                     _ => watch.add(&watch.path),
                 }
             }

@@ -114,7 +114,10 @@ async fn a_client_that_does_not_read_blocks_its_command() {
         }
         queued_before = now;
     }
-    assert!(queued_before < 512 << 10, "{queued_before} bytes are queued");
+    assert!(
+        queued_before < 512 << 10,
+        "{queued_before} bytes are queued"
+    );
     stalled.request("command/exec/terminate", json!({"processId": "p"}));
     // Output from before the end still arrives, and the two responses.
     let mut answers = Vec::new();

@@ -73,7 +73,11 @@ async fn edits_by_hand_are_noticed_at_once() {
     // lies ahead so that a slow run of this test does not reach it.
     let time = std::time::SystemTime::now() + std::time::Duration::from_secs(3600);
     for number in 10..60 {
-        std::fs::write(harness.config(), format!("model_context_window = {number}\n")).unwrap();
+        std::fs::write(
+            harness.config(),
+            format!("model_context_window = {number}\n"),
+        )
+        .unwrap();
         let file = std::fs::File::options()
             .append(true)
             .open(harness.config())
@@ -89,7 +93,8 @@ fn a_file_that_is_not_toml_stops_the_start() {
     let harness = Harness::new();
     // The line may contain a key.
     std::fs::write(harness.config(), "model = 'm'\ntoken = \"sekret\n").unwrap();
-    let error = Server::open(harness.options(), crate::script::threads(&[])).expect_err("no server");
+    let error =
+        Server::open(harness.options(), crate::script::threads(&[])).expect_err("no server");
     let error = error.to_string();
     assert!(
         error.contains("config.toml is not valid TOML: line 2: "),

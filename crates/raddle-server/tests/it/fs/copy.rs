@@ -84,7 +84,9 @@ async fn a_tree_of_any_depth_is_copied_as_far_as_paths_go() {
     let mut client = TestClient::connect(&mut server).await;
     let _deep = DeepFolder::new(harness.path("deep"), LEVELS);
     let _copy = DeepFolder::created_by_server(harness.path("copy"));
-    let answer = client.ask("fs/copy", params(&harness, "deep", "copy")).await;
+    let answer = client
+        .ask("fs/copy", params(&harness, "deep", "copy"))
+        .await;
     let refused = answer.expect_err("too deep");
     assert_eq!(refused["code"], -32600);
     let message = refused["message"].as_str().unwrap();

@@ -219,7 +219,9 @@ async fn watches_inside_each_other_go_on_when_one_of_them_ends() {
                     let paths = params["changedPaths"].as_array().unwrap();
                     let is_reported = |path: &String| paths.contains(&json!(path));
                     let all_changed = round == 0 && is_reported(&harness.path(name));
-                    missing.retain(|(watch, path)| *watch != name || !(all_changed || is_reported(path)));
+                    missing.retain(|(watch, path)| {
+                        *watch != name || !(all_changed || is_reported(path))
+                    });
                 }
             }
             watcher.disconnect().await.when_ended().await;
@@ -253,8 +255,14 @@ async fn changes_wait_for_a_client_that_does_not_read() {
     std::fs::create_dir(harness.path("w")).unwrap();
     // Capacity for one notification, not for two.
     let mut stalled = StalledClient::connect(&mut server, 1).await;
-    stalled.request("fs/watch", json!({"watchId": "w", "path": harness.path("w")}));
-    assert_eq!(stalled.take_queued().await[0]["result"]["path"], harness.path("w"));
+    stalled.request(
+        "fs/watch",
+        json!({"watchId": "w", "path": harness.path("w")}),
+    );
+    assert_eq!(
+        stalled.take_queued().await[0]["result"]["path"],
+        harness.path("w")
+    );
     let mut other = TestClient::connect(&mut server).await;
     watch(&mut other, &harness, "w").await;
     let folder = |round: usize| format!("w/{round}");

@@ -94,7 +94,12 @@ pub fn check(pattern: &Value, actual: &Value, names: &mut Bindings) -> Result<()
     check_at("", pattern, actual, names)
 }
 
-fn check_at(path: &str, pattern: &Value, actual: &Value, names: &mut Bindings) -> Result<(), String> {
+fn check_at(
+    path: &str,
+    pattern: &Value,
+    actual: &Value,
+    names: &mut Bindings,
+) -> Result<(), String> {
     let differ = || {
         let path = if path.is_empty() { "the message" } else { path };
         Err(format!("{path} must be {pattern} but is {actual}"))
@@ -294,10 +299,16 @@ mod tests {
             (r#""… { \" …""#, vec![r#""… { \" …""#], vec![r#""a""#]),
         ] {
             for actual in fits {
-                assert!(matches_pattern(pattern, actual), "{pattern} must fit {actual}");
+                assert!(
+                    matches_pattern(pattern, actual),
+                    "{pattern} must fit {actual}"
+                );
             }
             for actual in does_not {
-                assert!(!matches_pattern(pattern, actual), "{pattern} must not fit {actual}");
+                assert!(
+                    !matches_pattern(pattern, actual),
+                    "{pattern} must not fit {actual}"
+                );
             }
         }
     }

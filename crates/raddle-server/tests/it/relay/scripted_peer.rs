@@ -67,7 +67,10 @@ impl ScriptedPeer {
         peers.checks_block.send_replace(true);
         peers.connections.lock().expect("the town").remove("first");
         self.peer = memory(ConnectionLimits::default()).0;
-        checks.wait_for(|it| *it > checks_before).await.expect("a look");
+        checks
+            .wait_for(|it| *it > checks_before)
+            .await
+            .expect("a look");
     }
 
     fn unblock_checks(&self) {
@@ -106,7 +109,10 @@ fn send(outgoing: &Outgoing, message: &Value) {
 async fn next_notification(guest: &mut TestClient) -> (String, Option<u64>) {
     let notification = guest.next().await;
     let method = notification["method"].as_str();
-    (method.unwrap_or("answer").to_owned(), notification["seq"].as_u64())
+    (
+        method.unwrap_or("answer").to_owned(),
+        notification["seq"].as_u64(),
+    )
 }
 
 #[tokio::test]
@@ -164,7 +170,10 @@ async fn a_lost_sequence_number_ends_the_subscription() {
     );
     scene.kill_with_blocked_checks().await;
     scene.unblock_checks();
-    assert_eq!(next_notification(&mut scene.client).await.0, "thread/closed");
+    assert_eq!(
+        next_notification(&mut scene.client).await.0,
+        "thread/closed"
+    );
     let params = scene.params();
     let unsubscribed = scene.client.ask("thread/unsubscribe", params).await;
     assert_eq!(unsubscribed, Ok(json!({"status": "notSubscribed"})));
@@ -265,7 +274,10 @@ async fn a_silent_process_that_owes_a_response_counts_as_dead() {
         "{refused}"
     );
     // It is alive, and accepts no connections.
-    assert_eq!(next_notification(&mut scene.client).await.0, "thread/closed");
+    assert_eq!(
+        next_notification(&mut scene.client).await.0,
+        "thread/closed"
+    );
     let refused_resume = scene
         .client
         .ask("thread/resume", params)

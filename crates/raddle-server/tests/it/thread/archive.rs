@@ -24,7 +24,11 @@ async fn other_clients_are_notified_and_the_thread_stays_usable() {
     for method in methods {
         let notification = other.next().await;
         assert_eq!(notification["method"], method);
-        assert_eq!(notification.get("seq"), None, "only subscribers get numbers");
+        assert_eq!(
+            notification.get("seq"),
+            None,
+            "only subscribers get numbers"
+        );
     }
     // A request during the unloading is handled by the next load of the thread.
     let input = json!([{"type": "text", "text": "hi"}]);

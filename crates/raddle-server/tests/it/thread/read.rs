@@ -145,5 +145,8 @@ async fn a_long_thread_is_shown_by_its_end() {
         }
     }
     assert_eq!(turn_ids.len(), 4);
-    assert_eq!(turn_ids[..2], [turns[1]["id"].clone(), turns[0]["id"].clone()]);
+    assert_eq!(
+        turn_ids[..2],
+        [turns[1]["id"].clone(), turns[0]["id"].clone()]
+    );
 }

@@ -118,14 +118,22 @@ async fn an_observer_starts_no_work() {
             TestClient::connect_with(&mut second, ConnectionLimits::default(), capabilities).await;
         let params = json!({"threadId": thread});
         let resumed = observer.ask("thread/resume", params.clone()).await;
-        assert_eq!(resumed.is_ok(), pending_event.is_none(), "{pending_event:?}: {resumed:?}");
+        assert_eq!(
+            resumed.is_ok(),
+            pending_event.is_none(),
+            "{pending_event:?}: {resumed:?}"
+        );
         let Err(error) = resumed else {
             continue;
         };
         assert_eq!(error["data"]["errorInfo"], "observer", "{pending_event:?}");
         let read = observer.ask("thread/read", params.clone()).await;
         read.expect("a look");
-        assert_eq!(journal.head(id).await, Ok::<Seq, _>(head_before), "{pending_event:?}");
+        assert_eq!(
+            journal.head(id).await,
+            Ok::<Seq, _>(head_before),
+            "{pending_event:?}"
+        );
 
         let mut driver = TestClient::connect(&mut second).await;
         let resumed = driver.ask("thread/resume", params.clone()).await;
@@ -137,6 +145,9 @@ async fn an_observer_starts_no_work() {
                 break message;
             }
         };
-        assert!(answered["result"].is_object(), "{pending_event:?}: {answered}");
+        assert!(
+            answered["result"].is_object(),
+            "{pending_event:?}: {answered}"
+        );
     }
 }

@@ -64,7 +64,11 @@ async fn a_match_in_an_unreadable_thread_shows_its_preview() {
         what: "it is not what was written".to_owned(),
     };
     let unavailable = ReadError::Unavailable("for a while".to_owned());
-    for (error, is_shown) in [(ReadError::NotFound, true), (damaged, true), (unavailable, false)] {
+    for (error, is_shown) in [
+        (ReadError::NotFound, true),
+        (damaged, true),
+        (unavailable, false),
+    ] {
         let harness = Harness::new();
         let inner = Arc::new(MemoryJournal::new());
         let pages = Arc::new(DamagedPages {

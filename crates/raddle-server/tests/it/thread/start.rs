@@ -30,7 +30,11 @@ async fn other_clients_receive_only_thread_started() {
     let notification = other.next().await;
     assert_eq!(notification["method"], "thread/started");
     assert_eq!(notification["params"]["thread"]["id"], *id);
-    assert_eq!(notification.get("seq"), None, "only subscribers get numbers");
+    assert_eq!(
+        notification.get("seq"),
+        None,
+        "only subscribers get numbers"
+    );
 }
 
 #[tokio::test(start_paused = true)]

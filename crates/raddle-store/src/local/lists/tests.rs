@@ -78,7 +78,9 @@ async fn pages_that_end_early_join_without_a_gap() {
             for (limit, misses_max) in [(1, 1), (2, 5), (100, 7), (3, 1000)] {
                 let (mut entries, mut cursor, mut pages) = (Vec::new(), None, 0);
                 loop {
-                    let page = lists.page_within(&query(limit, cursor), misses_max).unwrap();
+                    let page = lists
+                        .page_within(&query(limit, cursor), misses_max)
+                        .unwrap();
                     entries.extend(page.entries);
                     pages += 1;
                     cursor = page.next;

@@ -86,7 +86,9 @@ impl RawPages {
         };
         let mut bytes = Vec::new();
         log.read_to_end(&mut bytes)?;
-        let Frames { committed, beyond, .. } = Frames::of(&bytes);
+        let Frames {
+            committed, beyond, ..
+        } = Frames::of(&bytes);
         let most = self.pages.saturating_add(GROWTH_MAX);
         for Frame { page, .. } in committed.iter().chain(&beyond) {
             self.pages = self.pages.max((*page).min(most));

@@ -126,7 +126,11 @@ impl<'a> SearchWalk<'a> {
     }
 
     /// Queries the index for the first of these threads, and for others at the same time.
-    fn query_index(&mut self, threads: &[CandidateThread], counts: &BlockCounts) -> Result<(), ReadError> {
+    fn query_index(
+        &mut self,
+        threads: &[CandidateThread],
+        counts: &BlockCounts,
+    ) -> Result<(), ReadError> {
         let rows = threads.iter().flat_map(|thread| &thread.rows);
         let unknown = rows.filter(|(number, _)| !self.knows_number(*number));
         let mut numbers = unknown.map(|(number, _)| *number);

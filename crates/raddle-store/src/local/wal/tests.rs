@@ -142,7 +142,11 @@ fn commits_after_a_damaged_frame_are_lost() {
         (8, 5),
     ];
     for (frame, committed) in table {
-        assert_eq!(inspect(&corrupt_frame(&whole, frame)), (committed, true), "{frame}");
+        assert_eq!(
+            inspect(&corrupt_frame(&whole, frame)),
+            (committed, true),
+            "{frame}"
+        );
     }
     // First page of the last transaction: that transaction may as well be an unacknowledged one.
     assert_eq!(inspect(&corrupt_frame(&whole, 5)), (5, false));

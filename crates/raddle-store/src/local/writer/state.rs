@@ -214,10 +214,14 @@ impl WriterState {
                 let _ = answer.send(outcome.map(|_| ()));
             }
             (WriteRequest::Append(_, answer), Ok(_)) => {
-                let _ = answer.send(Err(AppendError::Unknown("internal error: the result does not match the request".to_owned())));
+                let _ = answer.send(Err(AppendError::Unknown(
+                    "internal error: the result does not match the request".to_owned(),
+                )));
             }
             (WriteRequest::Fork(_, answer), Ok(_)) => {
-                let _ = answer.send(Err(AppendError::Unknown("internal error: the result does not match the request".to_owned())));
+                let _ = answer.send(Err(AppendError::Unknown(
+                    "internal error: the result does not match the request".to_owned(),
+                )));
             }
         }
     }

@@ -95,7 +95,11 @@ async fn appends_that_may_block_go_to_the_thread() {
         (renamed(head + 1), Class::Process),
     ] {
         let what = format!("{:?} {class:?}", record.body);
-        assert_eq!(append_now(&journal, thread, head, record, class), None, "{what}");
+        assert_eq!(
+            append_now(&journal, thread, head, record, class),
+            None,
+            "{what}"
+        );
     }
     let mut at = head;
     let mut append_small = |blocked_by: Option<&str>| {

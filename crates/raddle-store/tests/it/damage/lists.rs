@@ -120,7 +120,9 @@ async fn a_recreated_thread_accepts_appends() {
     let mut pair = pair().await;
     pair.damage_row("UPDATE event SET time = time + 1 WHERE at = (?1 << 36) + 4");
     let journal = local(pair.folder.path());
-    let read = journal.read(pair.damaged.thread, Seq::ZERO, usize::MAX).await;
+    let read = journal
+        .read(pair.damaged.thread, Seq::ZERO, usize::MAX)
+        .await;
     assert!(matches!(read, Err(ReadError::Corrupt { at: Seq(4), .. })));
     let after = pair.damaged.head;
     let records = pair.damaged.records(vec![renamed("more")]);

@@ -13,7 +13,7 @@ use raddle_store::Archive;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::{file, checkpoint};
+use super::{checkpoint, file};
 use crate::records::{ThreadScript, completed, delta, forked, item_started, renamed, reverted};
 use crate::suite::local;
 
@@ -164,7 +164,11 @@ impl IdleJournal {
 
     /// Changes the file behind the journal's back, if SQLite allows it, and compares the query
     /// results with the original ones. Returns whether it was changed.
-    fn check_change(&self, what: &str, change: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> bool {
+    fn check_change(
+        &self,
+        what: &str,
+        change: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    ) -> bool {
         let changed = self.change(change);
         let answers = query_all(self.folder.path(), &self.threads);
         for (question, result) in answers {

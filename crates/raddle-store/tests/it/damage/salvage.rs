@@ -8,7 +8,7 @@ use raddle_core::{Record, RecordBody, Seq, ThreadId};
 use raddle_store::{BundleEntry, BundleReader, Extent, LocalJournal, Options, Salvage};
 use rusqlite::Connection;
 
-use super::{file, checkpoint};
+use super::{checkpoint, file};
 use crate::records::{ThreadScript, completed, delta, forked, item_started, renamed};
 use crate::suite::local;
 

@@ -7,7 +7,7 @@ use raddle_core::ports::Journal;
 use raddle_store::{Archive, Salvage};
 use rusqlite::Connection;
 
-use super::{DamagedPair, file, key, checkpoint, pair};
+use super::{DamagedPair, checkpoint, file, key, pair};
 use crate::records::{ThreadScript, renamed};
 use crate::suite::local;
 

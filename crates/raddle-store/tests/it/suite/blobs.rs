@@ -97,7 +97,11 @@ async fn references_to_missing_blobs_are_rejected(journal: impl Journal + Blobs)
             ..existing.clone()
         };
         let (after, mut ahead) = (script.head, script.clone());
-        let bodies = vec![record_with_blob(&existing), renamed("x"), record_with_blob(&missing)];
+        let bodies = vec![
+            record_with_blob(&existing),
+            renamed("x"),
+            record_with_blob(&missing),
+        ];
         let records = ahead.records(bodies);
         let rejected = journal.append(script.thread, after, &records, Class::Power);
         let rejected = rejected.await;
@@ -110,7 +114,9 @@ async fn references_to_missing_blobs_are_rejected(journal: impl Journal + Blobs)
         // Nothing of it was written.
         assert_eq!(journal.head(script.thread).await, Ok(after));
     }
-    script.append(&journal, vec![record_with_blob(&existing)]).await;
+    script
+        .append(&journal, vec![record_with_blob(&existing)])
+        .await;
 }
 
 async fn every_kind_of_reference_protects_a_blob(journal: impl Journal + Blobs) {
@@ -162,7 +168,9 @@ async fn every_kind_of_reference_protects_a_blob(journal: impl Journal + Blobs) 
         let mut script = ThreadScript::new();
         script.start(&journal, "/w").await;
         let blob = put(&journal, byte).await;
-        script.append(&journal, vec![event_with(&blob).into()]).await;
+        script
+            .append(&journal, vec![event_with(&blob).into()])
+            .await;
         assert!(journal.get(blob.clone()).await.is_ok());
         journal.delete(script.thread).await.unwrap();
         assert_eq!(journal.get(blob).await, Err(ReadError::NotFound));
@@ -194,7 +202,9 @@ async fn a_fork_preserves_the_blobs_that_it_shares(journal: impl Journal + Blobs
         put(&journal, 2).await,
         "long ".repeat(20_000),
     );
-    script.append(&journal, vec![record_with_blob(&early)]).await;
+    script
+        .append(&journal, vec![record_with_blob(&early)])
+        .await;
     let body = vec![crate::records::completed("t", "long", &long)];
     script.append(&journal, body).await;
     let at = script.head;

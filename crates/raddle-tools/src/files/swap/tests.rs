@@ -77,10 +77,7 @@ fn exchanged_files_are_restored_after_a_conflict() {
             work.stage_all(&roots, &planned.files).expect("staged");
             interfere(folder.path());
             let error = work.exchange_all(&planned.files).expect_err(name);
-            assert!(
-                matches!(error, SwapError::Changed(_)),
-                "{name}: {error:?}"
-            );
+            assert!(matches!(error, SwapError::Changed(_)), "{name}: {error:?}");
             assert!(work.undo().is_empty(), "{name}: something stands");
             let rest = [("a.txt", Some("one\n"))];
             for (file, text) in rest.iter().chain(expected) {
@@ -89,7 +86,10 @@ fn exchanged_files_are_restored_after_a_conflict() {
             }
             let entries = names(folder.path());
             let is_ours = |it: &String| it.starts_with(".raddle-") || it == "new";
-            assert!(!entries.iter().any(is_ours), "{name}: left behind: {entries:?}");
+            assert!(
+                !entries.iter().any(is_ours),
+                "{name}: left behind: {entries:?}"
+            );
         }
     }
 }

@@ -16,7 +16,8 @@ use sha2::{Digest, Sha256};
 use super::DigestInput;
 use super::named_files::path;
 
-/// Maximum number of files and folders that count.
+/// Limit: files and folders that are part of an approval of a command that could run any of them;
+/// beyond it, no approval is requested, and the command does not run.
 const ENTRIES_MAX: usize = 262_144;
 
 /// Folders that tools write all the time. They count only if the line names them.

@@ -17,17 +17,21 @@ use super::expansion::{Spelling, spelling, unquoted};
 use super::{DigestInput, code, folder, repository};
 use crate::files::visited_paths;
 
-/// Maximum size of a file that counts by its contents. A larger one counts by length, change time
-/// and inode.
+/// Limit: a file whose content is part of an approval; beyond it, its length, inode and
+/// modification time are used instead.
+///
+/// A larger one counts by length, change time and inode.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Maximum number of files that count by their contents; further ones count like large files.
+/// Limit: files of one command whose content is part of an approval; beyond it, the length, inode
+/// and modification time of the others are used instead.
 const FILES_MAX: usize = 64;
 
 /// Maximum number of folders in which names are looked up.
 const FOLDERS_MAX: usize = 16;
 
-/// Maximum number of names that are looked up.
+/// Limit: file names of one command that are looked up for an approval, in at most 16 folders;
+/// beyond it, the approval covers one call only.
 const NAMES_MAX: usize = 4096;
 
 /// Maximum number of short options in one word after which a name may follow.
@@ -272,7 +276,11 @@ fn content(path: &Path, bytes_max: u64) -> Option<FileContent> {
     }
     if metadata.len() > bytes_max {
         let (changed, nanoseconds) = (metadata.ctime(), metadata.ctime_nsec());
-        let text = format!("\0{} {changed} {nanoseconds} {}", metadata.len(), metadata.ino());
+        let text = format!(
+            "\0{} {changed} {nanoseconds} {}",
+            metadata.len(),
+            metadata.ino()
+        );
         sum.extend(text.as_bytes());
         return Some(FileContent { sum, loads: false });
     }

@@ -26,7 +26,8 @@ pub(super) fn discovered(it: DigestInput<'_>, folders: &[PathBuf]) -> Vec<(PathB
     if !words.any(|it| is_one_of(PROGRAMS, base(it))) {
         return Vec::new();
     }
-    let mut repositories: Vec<(PathBuf, Vec<u8>)> = folders.iter().filter_map(|it| around(it)).collect();
+    let mut repositories: Vec<(PathBuf, Vec<u8>)> =
+        folders.iter().filter_map(|it| around(it)).collect();
     repositories.sort();
     repositories.dedup();
     repositories

@@ -137,7 +137,11 @@ fn grant_swap() {
         }),
     ];
     for (part_name, swap) in swaps {
-        assert_eq!(judged(&changed(swap), &granted), Verdict::Ask, "{part_name}");
+        assert_eq!(
+            judged(&changed(swap), &granted),
+            Verdict::Ask,
+            "{part_name}"
+        );
     }
 
     // Another call of the same command is the same, and so is a rewritten file with the same text.
@@ -564,7 +568,11 @@ fn an_approval_of_unlisted_files_covers_every_reachable_folder() {
         let digest = shell.subject(line, "c1").digest;
         drop(lowered);
         std::fs::set_permissions(&own, Permissions::from_mode(0o755)).expect("a mode");
-        assert_eq!(digest.is_ok(), is_readable, "{line} with {mode:o}: {digest:?}");
+        assert_eq!(
+            digest.is_ok(),
+            is_readable,
+            "{line} with {mode:o}: {digest:?}"
+        );
         if let Err(why) = digest {
             assert!(why.to_string().contains("/own"), "{why}");
         }

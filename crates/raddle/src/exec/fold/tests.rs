@@ -294,8 +294,13 @@ fn notifications_become_lines() {
         let mut lines = Vec::new();
         for (method, params) in case.notifications {
             let notification = Notification::read(method, &params.to_string()).expect(method);
-            let notification = notification.unwrap_or_else(|error| panic!("{method} {params}: {error}"));
-            lines.extend(fold.on_notification(&notification).into_iter().map(|it| json!(it)));
+            let notification =
+                notification.unwrap_or_else(|error| panic!("{method} {params}: {error}"));
+            lines.extend(
+                fold.on_notification(&notification)
+                    .into_iter()
+                    .map(|it| json!(it)),
+            );
         }
         assert_eq!(lines, case.lines, "{}", case.name);
         assert_eq!(fold.outcome(), case.outcome.as_ref(), "{}", case.name);

@@ -34,7 +34,11 @@ fn input_selects_an_option_or_is_rejected() {
     ] {
         let question = serde_json::from_value(question(options, is_other)).expect("a question");
         let actual = chosen(&question, typed);
-        assert_eq!(actual.as_deref(), expected, "{typed} {options:?} {is_other}");
+        assert_eq!(
+            actual.as_deref(),
+            expected,
+            "{typed} {options:?} {is_other}"
+        );
     }
 }
 

@@ -250,6 +250,10 @@ fn agrees_with_a_reference_validator() {
             continue;
         }
         let validator = jsonschema::validator_for(&schema).expect("a schema");
-        assert_eq!(validator.is_valid(&value), wrong.is_empty(), "{schema} {text}");
+        assert_eq!(
+            validator.is_valid(&value),
+            wrong.is_empty(),
+            "{schema} {text}"
+        );
     }
 }

@@ -63,7 +63,9 @@ fn a_setting_may_stand_after_the_command_too() {
     assert_eq!(output.out, "two\n");
     let output = home.run(&["config", "set", "model", "mine", "-c", "model=flag"]);
     assert!(
-        output.err.contains("-c has another value, which takes precedence"),
+        output
+            .err
+            .contains("-c has another value, which takes precedence"),
         "{}",
         output.err
     );
@@ -209,7 +211,8 @@ fn an_overridden_value_is_reported() {
     let output = home.run(&["config", "set", "model", "mine"]);
     assert_eq!(output.code, Some(0), "{}", output.err);
     assert!(
-        output.err
+        output
+            .err
             .contains("RADDLE_MODEL has another value, which takes precedence"),
         "{}",
         output.err
@@ -223,7 +226,8 @@ fn an_invalid_value_is_not_written() {
     let output = home.run(&["config", "set", "sandbox_mode", "open"]);
     assert_eq!(output.code, Some(1));
     assert!(
-        output.err
+        output
+            .err
             .contains("`sandbox_mode` must be one of read-only,"),
         "{}",
         output.err
@@ -258,7 +262,8 @@ fn unknown_keys_are_warned_of() {
     let output = home.run(&["config", "set", "sandbox_mod", "read-only"]);
     assert_eq!(output.code, Some(0));
     assert!(
-        output.err
+        output
+            .err
             .contains("did you mean `sandbox_mode`?); `raddle config unset sandbox_mod`"),
         "{}",
         output.err

@@ -15,11 +15,14 @@ impl CliHome {
     /// Runs `doctor --json`. Returns the exit status and the finding of a part.
     fn part(&self, name: &str, words: &[&str]) -> (Option<i32>, Value) {
         let output = self.run(&[words, &["doctor", "--json"]].concat());
-        let report: Value =
-            serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("{}{}", output.out, output.err));
+        let report: Value = serde_json::from_str(&output.out)
+            .unwrap_or_else(|_| panic!("{}{}", output.out, output.err));
         let parts = report["parts"].as_array().expect("parts");
         let part = parts.iter().find(|it| it["part"] == name);
-        (output.code, part.unwrap_or_else(|| panic!("{report}")).clone())
+        (
+            output.code,
+            part.unwrap_or_else(|| panic!("{report}")).clone(),
+        )
     }
 }
 
@@ -163,7 +166,9 @@ fn problems_of_configuration_and_model_are_reported() {
         let (code, finding) = home.part(part, &[]);
         assert_eq!(finding["state"], state, "{config} {finding}");
         assert!(
-            finding["message"].as_str().is_some_and(|it| it.contains(message)),
+            finding["message"]
+                .as_str()
+                .is_some_and(|it| it.contains(message)),
             "{finding}"
         );
         assert!(finding["fix"].to_string().contains(fix), "{finding}");
@@ -227,8 +232,7 @@ fn problems_of_folders_and_sockets_are_reported() {
     assert_eq!(finding["fix"][0], "chmod go-w HOME", "{finding}");
     fs::create_dir_all(home.home.path().join("app-server-control")).expect("a folder");
     fs::write(
-        home
-            .home
+        home.home
             .path()
             .join("app-server-control/app-server-control.sock"),
         "",
@@ -276,7 +280,10 @@ fn a_server_with_a_full_backlog_is_reported() {
     }
     let (code, finding) = home.part("socket", &[]);
     assert_eq!(finding["state"], "warning", "{finding}");
-    assert!(finding.to_string().contains("accepts no connections"), "{finding}");
+    assert!(
+        finding.to_string().contains("accepts no connections"),
+        "{finding}"
+    );
     assert_eq!(code, Some(0));
 }
 

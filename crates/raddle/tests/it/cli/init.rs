@@ -103,7 +103,9 @@ fn init_asks_three_questions_on_a_terminal() {
     home.set("OPENAI_API_KEY", "sekret");
     let mut terminal = TestTerminal::open();
     let mut command = home.command(&["init"]);
-    command.stdin(terminal.program_side()).stderr(terminal.program_side());
+    command
+        .stdin(terminal.program_side())
+        .stderr(terminal.program_side());
     let child = command.spawn().expect("it runs");
     for (question, answer) in [
         ("PROVIDER/MODEL: ", "gpt"),
@@ -115,7 +117,10 @@ fn init_asks_three_questions_on_a_terminal() {
     ] {
         terminal.wait_for(question);
         let line = format!("{answer}\n");
-        terminal.user_side.write_all(line.as_bytes()).expect("typed");
+        terminal
+            .user_side
+            .write_all(line.as_bytes())
+            .expect("typed");
     }
     let ended = child.wait_with_output().expect("an end");
     assert_eq!(ended.status.code(), Some(0), "{}", terminal.shown());
@@ -139,7 +144,9 @@ fn end_of_input_aborts_init() {
     let home = CliHome::new();
     let mut terminal = TestTerminal::open();
     let mut command = home.command(&["init"]);
-    command.stdin(terminal.program_side()).stderr(terminal.program_side());
+    command
+        .stdin(terminal.program_side())
+        .stderr(terminal.program_side());
     let child = command.spawn().expect("it runs");
     terminal.wait_for("PROVIDER/MODEL: ");
     terminal.user_side.write_all(b"\x04").expect("typed");
@@ -214,7 +221,11 @@ fn an_invalid_answer_leaves_no_files() {
         let output = home.run(&[&["init"][..], words].concat());
         assert_eq!(output.code, Some(1), "{words:?}");
         assert!(output.err.contains(line), "{}", output.err);
-        assert!(!output.err.to_lowercase().contains("sekret"), "{}", output.err);
+        assert!(
+            !output.err.to_lowercase().contains("sekret"),
+            "{}",
+            output.err
+        );
         assert_eq!(
             fs::read_dir(home.home.path()).expect("a folder").count(),
             0,

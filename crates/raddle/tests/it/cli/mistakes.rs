@@ -120,7 +120,8 @@ fn a_file_that_is_not_toml_is_named_with_the_line() {
         let output = home.run(words);
         assert_eq!(output.code, Some(1), "{words:?}");
         assert!(
-            output.err
+            output
+                .err
                 .contains("HOME/config.toml is not valid TOML: line 2: "),
             "{words:?}: {}",
             output.err

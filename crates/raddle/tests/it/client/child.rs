@@ -6,7 +6,7 @@ use raddle_client::protocol::TurnStatus;
 use raddle_client::{Program, ServerAddress, ThreadEvent};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{LONG, connect, follow_to_the_end, mock, next, start, follow_until};
+use super::{LONG, connect, follow_to_the_end, follow_until, mock, next, start};
 use crate::model::MockModel;
 use crate::support::eventually;
 

@@ -59,7 +59,9 @@ fn took(round: usize, unruly: UnrulyProgram, cause: EndCause) -> Duration {
             assert_eq!(answer(&mut client)["id"], "end");
             let response = answer(&mut client);
             assert_eq!(response["id"], "run");
-            let code = response["result"]["exitCode"].as_i64().expect("an exit code");
+            let code = response["result"]["exitCode"]
+                .as_i64()
+                .expect("an exit code");
             assert!([137, 143].contains(&code), "{name}: {response}");
         }
         EndCause::ClientLeaves => client.disconnect(),

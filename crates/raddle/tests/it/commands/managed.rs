@@ -46,7 +46,10 @@ fn the_operators_rules_apply_to_clients() {
         (exec("open", "true", json!({})), open),
         (request("spawn", "process/spawn", spawn), open),
         (request("line", "thread/shellCommand", line), open),
-        (exec("denied", "env -u A mkfifo p", sandboxed.clone()), denied),
+        (
+            exec("denied", "env -u A mkfifo p", sandboxed.clone()),
+            denied,
+        ),
         (exec("runs", "true", sandboxed), ""),
     ] {
         client.send(&sent);

@@ -162,7 +162,10 @@ fn a_server_killed_while_it_measures_leaves_nothing() {
     }
     let homes = (0..KILLS).map(|round| format!("home-{round}"));
     let leftover_homes: Vec<String> = homes.filter(|it| !private.stages(it).is_empty()).collect();
-    eprintln!("{KILLS} kills left folders in {} homes", leftover_homes.len());
+    eprintln!(
+        "{KILLS} kills left folders in {} homes",
+        leftover_homes.len()
+    );
     for home in leftover_homes {
         for stage in private.stages(&home) {
             let mode = stage.metadata().expect("it is there").permissions().mode();
@@ -171,7 +174,10 @@ fn a_server_killed_while_it_measures_leaves_nothing() {
         let begun = Instant::now();
         let measured = private.raddle(&home, "doctor").status().expect("it starts");
         assert!(measured.success() && begun.elapsed() < TEST_TIMEOUT);
-        assert!(private.stages(&home).is_empty(), "the next one removes them");
+        assert!(
+            private.stages(&home).is_empty(),
+            "the next one removes them"
+        );
     }
     let in_scratch = fs::read_dir(private.tmp()).expect("it is there");
     assert_eq!(in_scratch.count(), 0, "commands of others may write there");

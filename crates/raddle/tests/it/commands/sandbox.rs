@@ -221,7 +221,11 @@ fn the_second_tier_writes_folders_only_where_that_was_accepted() {
         let mut client = server.client();
         client.send(&exec("run", "", more));
         let response = answer(&mut client);
-        assert_eq!(response["result"]["exitCode"] == 0, works, "{accepted:?}: {response}");
+        assert_eq!(
+            response["result"]["exitCode"] == 0,
+            works,
+            "{accepted:?}: {response}"
+        );
         assert_eq!(workspace.path().join("file").exists(), works);
         let why = response["error"]["message"].as_str().unwrap_or_default();
         assert_eq!(why.contains("protecting names"), !works, "{response}");

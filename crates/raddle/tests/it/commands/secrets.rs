@@ -16,7 +16,10 @@ fn with_canaries(more: &str) -> TestServer {
          exec setpriv --bounding-set=-all --inh-caps=-all \"$0\" app-server \"$@\"; fi"
     );
     let listen_args = ["--listen", "ws://127.0.0.1:0", "--insecure-loopback"];
-    TestServer::start_under(&format!("export PATH=/usr/bin:/bin; {before}"), &listen_args)
+    TestServer::start_under(
+        &format!("export PATH=/usr/bin:/bin; {before}"),
+        &listen_args,
+    )
 }
 
 /// Returns how many canaries a script finds.

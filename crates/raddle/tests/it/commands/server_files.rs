@@ -103,7 +103,10 @@ fn no_command_reads_or_changes_a_configuration_that_is_written_meanwhile() {
         ("kept", "other", true),
     ] {
         let user = TempDir::new_in("/var/tmp").expect("a folder");
-        let (config, settings) = (user.path().join(".config/raddle"), user.path().join(settings_folder));
+        let (config, settings) = (
+            user.path().join(".config/raddle"),
+            user.path().join(settings_folder),
+        );
         for folder in [&config, &settings, &user.path().join("other")] {
             fs::create_dir_all(folder).expect("folders");
         }
@@ -138,7 +141,10 @@ fn no_command_reads_or_changes_a_configuration_that_is_written_meanwhile() {
         fs::write(go, "").expect("a file");
         let response = answer(&mut client);
         assert_eq!(response["result"]["exitCode"] == 0, runs, "{response}");
-        assert!(!response.to_string().contains("sekret"), "{file}: {response}");
+        assert!(
+            !response.to_string().contains("sekret"),
+            "{file}: {response}"
+        );
         let text = fs::read_to_string(config.join("config.toml")).expect("the configuration");
         assert!(
             text.contains("sekret") && text.contains("two"),

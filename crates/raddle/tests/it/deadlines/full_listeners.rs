@@ -60,9 +60,7 @@ fn incomplete_handshakes_block_neither_clients_nor_requests() {
     client.hello();
     let connect_with = |beginning: &str| {
         let mut socket = connect(server.address);
-        socket
-            .write_all(beginning.as_bytes())
-            .expect("a few bytes");
+        socket.write_all(beginning.as_bytes()).expect("a few bytes");
         socket
     };
     // Some send nothing, some an incomplete request.

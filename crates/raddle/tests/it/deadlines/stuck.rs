@@ -99,7 +99,9 @@ async fn serve(options: Options, socket: &Path, beat: Sender<()>) -> (SocketAddr
     let beat = move || {
         let _ = beat.send(());
     };
-    let watch = listeners.watch(&admin_pages.blocked_page(), beat).expect("a thread");
+    let watch = listeners
+        .watch(&admin_pages.blocked_page(), beat)
+        .expect("a thread");
     let address = listeners.addresses()[0].strip_prefix("ws://");
     let address = address.expect("a websocket").parse().expect("an address");
     tokio::spawn(async move {

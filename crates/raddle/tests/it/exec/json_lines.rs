@@ -42,7 +42,9 @@ fn an_answer_that_cannot_be_stored_is_still_printed() {
         "{output:?}"
     );
     assert!(
-        output.err.contains("cannot write the answer to kept/answer"),
+        output
+            .err
+            .contains("cannot write the answer to kept/answer"),
         "{output:?}"
     );
 }
@@ -105,10 +107,16 @@ fn the_answer_is_written_to_an_existing_file() {
     assert_eq!(fs::read_to_string(&file).expect("the file"), "Done.");
     let mode = fs::metadata(&file).expect("the file").permissions().mode();
     assert_eq!(mode & 0o777, 0o640);
-    let names = fs::read_dir(harness.work.path()).expect("the folder").count();
+    let names = fs::read_dir(harness.work.path())
+        .expect("the folder")
+        .count();
     assert_eq!(names, 1, "nothing is left beside it");
     let output = harness.run(&["--quiet", "-o", "/dev/stderr", say]);
-    assert_eq!((output.code, output.err.as_str()), (Some(0), "Done."), "{output:?}");
+    assert_eq!(
+        (output.code, output.err.as_str()),
+        (Some(0), "Done."),
+        "{output:?}"
+    );
 }
 
 #[test]

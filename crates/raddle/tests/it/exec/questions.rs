@@ -45,14 +45,22 @@ fn approval_is_requested_on_the_terminal() {
         let harness = ExecHarness::new(WANTS);
         let mut terminal = TestTerminal::open();
         let mut exec = harness.command(&["-c", "approval_policy=on-request", "touch it"]);
-        exec.stdin(terminal.program_side()).stderr(terminal.program_side());
+        exec.stdin(terminal.program_side())
+            .stderr(terminal.program_side());
         let child = exec.spawn().expect("started");
         terminal.wait_for("touch made");
         terminal.wait_for("[y/a/n");
-        terminal.user_side.write_all(typed.as_bytes()).expect("typed");
+        terminal
+            .user_side
+            .write_all(typed.as_bytes())
+            .expect("typed");
         let output = ExecOutput::of(child.wait_with_output().expect("an end"));
         assert_eq!(output.code, Some(0), "{output:?} {}", terminal.shown());
-        assert_eq!(harness.work.path().join("made").exists(), is_made, "{typed}");
+        assert_eq!(
+            harness.work.path().join("made").exists(),
+            is_made,
+            "{typed}"
+        );
         if let Some(text) = expected {
             let request = harness.mock.request_bodies().pop().expect("a call")["input"].to_string();
             assert!(request.contains(text), "{request}");
@@ -109,7 +117,8 @@ fn requested_permissions_are_shown() {
         let harness = ExecHarness::new(&script);
         let mut terminal = TestTerminal::open();
         let mut exec = harness.command(&["-c", "approval_policy=on-request", "touch it"]);
-        exec.stdin(terminal.program_side()).stderr(terminal.program_side());
+        exec.stdin(terminal.program_side())
+            .stderr(terminal.program_side());
         let child = exec.spawn().expect("started");
         terminal.wait_for("[y/a/n");
         terminal.user_side.write_all(b"n\n").expect("typed");
@@ -149,7 +158,8 @@ fn file_changes_are_shown() {
         "move it",
     ];
     let mut exec = harness.command(&words);
-    exec.stdin(terminal.program_side()).stderr(terminal.program_side());
+    exec.stdin(terminal.program_side())
+        .stderr(terminal.program_side());
     let child = exec.spawn().expect("started");
     terminal.wait_for("[y/a/n");
     let shown = terminal.shown();
@@ -191,7 +201,8 @@ fn typed_ahead_input_answers_one_question() {
     ));
     let mut terminal = TestTerminal::open();
     let mut exec = harness.command(&["dye it"]);
-    exec.stdin(terminal.program_side()).stderr(terminal.program_side());
+    exec.stdin(terminal.program_side())
+        .stderr(terminal.program_side());
     let child = exec.spawn().expect("started");
     terminal.wait_for("in words: ");
     terminal.user_side.write_all(b"y\ny\n").expect("typed");
@@ -205,7 +216,8 @@ fn typed_ahead_input_answers_one_question() {
     let items = request["input"].as_array().expect("input").iter();
     let outputs: Vec<&Value> = items.filter_map(|it| it.get("output")).collect();
     let output_text = Value::from_iter(outputs.into_iter().cloned()).to_string();
-    let is_sent = ["Yellow cloth", "Red thread", "Yellow thread"].map(|it| output_text.contains(it));
+    let is_sent =
+        ["Yellow cloth", "Red thread", "Yellow thread"].map(|it| output_text.contains(it));
     assert_eq!(is_sent, [true, true, false], "{output_text}");
 }
 
@@ -232,7 +244,8 @@ fn text_of_the_agent_cannot_imitate_a_question() {
         "touch it",
     ];
     let mut exec = harness.command(&words);
-    exec.stdin(terminal.program_side()).stderr(terminal.program_side());
+    exec.stdin(terminal.program_side())
+        .stderr(terminal.program_side());
     let child = exec.spawn().expect("started");
     terminal.wait_for("[y/a/n");
     assert!(
@@ -269,7 +282,8 @@ fn an_unattended_thread_asks_for_approval_on_a_terminal() {
     assert_eq!(output.code, Some(0), "{output:?}");
     let mut terminal = TestTerminal::open();
     let mut exec = harness.command(&["resume", "--last", "touch it"]);
-    exec.stdin(terminal.program_side()).stderr(terminal.program_side());
+    exec.stdin(terminal.program_side())
+        .stderr(terminal.program_side());
     let child = exec.spawn().expect("started");
     terminal.wait_for("[y/a/n");
     terminal.user_side.write_all(b"y\n").expect("typed");
@@ -296,7 +310,8 @@ fn nothing_is_written_after_an_open_question() {
         "touch it",
     ];
     let mut exec = harness.command(&words);
-    exec.stdin(terminal.program_side()).stderr(terminal.program_side());
+    exec.stdin(terminal.program_side())
+        .stderr(terminal.program_side());
     let child = exec.spawn().expect("started");
     terminal.wait_for("[y/a/n/…] ");
     eventually("the other command", || {

@@ -51,7 +51,8 @@ fn a_second_signal_waits_for_nothing() {
     let harness = ExecHarness::new(HELD);
     let terminal = TestTerminal::open();
     let mut exec = harness.command(&["x"]);
-    exec.stdin(terminal.program_side()).stderr(terminal.program_side());
+    exec.stdin(terminal.program_side())
+        .stderr(terminal.program_side());
     let child = exec.spawn().expect("started");
     harness.wait_until_held();
     let server = server_of(&child).expect("a server");
@@ -136,6 +137,9 @@ impl DelayingProxy {
             }
             client.shutdown(Shutdown::Both)
         });
-        Self { answer_held, release }
+        Self {
+            answer_held,
+            release,
+        }
     }
 }

@@ -63,7 +63,12 @@ fn stdin_is_the_prompt_on_request() {
         drop(stdin);
         let output = ExecOutput::of(child.wait_with_output().expect("an end"));
         assert_eq!(output.code, Some(0), "{words:?} {output:?}");
-        let request = harness.mock.request_bodies().pop().expect("a call").to_string();
+        let request = harness
+            .mock
+            .request_bodies()
+            .pop()
+            .expect("a call")
+            .to_string();
         assert!(request.contains("count the threads"), "{words:?} {request}");
     }
 }
@@ -234,7 +239,12 @@ fn a_prompt_is_utf_8() {
         assert_eq!(output.code, Some(code), "{output:?}");
         assert!(output.err.contains(expected), "{output:?}");
     }
-    let request = harness.mock.request_bodies().pop().expect("a call").to_string();
+    let request = harness
+        .mock
+        .request_bodies()
+        .pop()
+        .expect("a call")
+        .to_string();
     assert!(request.contains("\"count them\""), "{request}");
 }
 

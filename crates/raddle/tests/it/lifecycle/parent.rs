@@ -236,7 +236,8 @@ fn a_terminal_gets_a_usage_hint() {
     grantpt(&ours).expect("a terminal");
     unlockpt(&ours).expect("a terminal");
     let name = ptsname(&ours, Vec::new()).expect("a name");
-    let program_side = open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("a terminal");
+    let program_side =
+        open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("a terminal");
     let mut server = PipedServer::with(program_side, Stdio::piped());
     let mut stderr = BufReader::new(server.child.stderr.take().expect("stderr"));
     let mut line = String::new();

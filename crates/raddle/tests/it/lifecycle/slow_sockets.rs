@@ -138,7 +138,8 @@ fn measure(proof: &Proof, server: &TestServer, ten: &mut [Websocket], file: &Pat
         });
     }
     eprintln!("p99 without the crowd and with it: {pairs:.0?}");
-    let ratio = |(alone, with_crowd): &(Duration, Duration)| with_crowd.as_secs_f64() / alone.as_secs_f64();
+    let ratio =
+        |(alone, with_crowd): &(Duration, Duration)| with_crowd.as_secs_f64() / alone.as_secs_f64();
     let mut ratios: Vec<f64> = pairs.iter().map(ratio).collect();
     ratios.sort_unstable_by(f64::total_cmp);
     eprintln!("their ratios: {ratios:.2?}");

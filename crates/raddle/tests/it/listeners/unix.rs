@@ -170,7 +170,10 @@ fn a_folder_that_lets_others_in_is_refused() {
         // By its absolute path, and by a bare name from inside.
         for listen in [&format!("unix://{}", text(&path)), "unix://s"] {
             let stderr = refused(listen, folder.path());
-            assert!(stderr.contains("is accessible to others"), "{mode:o} {stderr}");
+            assert!(
+                stderr.contains("is accessible to others"),
+                "{mode:o} {stderr}"
+            );
             assert!(stderr.contains("chmod 700 it"), "{mode:o} {stderr}");
         }
     }

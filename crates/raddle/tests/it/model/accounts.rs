@@ -145,13 +145,19 @@ fn a_device_signs_in_and_its_token_is_renewed_once_however_many_threads_wait() {
     client.turns(4);
     assert_eq!(client.tokens(), 2);
     let response = client.answer("account/read", json!({ "refreshToken": true }));
-    assert_eq!(response["result"]["account"]["type"], "chatgpt", "{response}");
+    assert_eq!(
+        response["result"]["account"]["type"], "chatgpt",
+        "{response}"
+    );
     assert_eq!(client.tokens(), 3);
 
     // A failed renewal does not sign the user out.
     client.mock.child.kill().expect("the mock ends");
     let response = client.answer("account/read", json!({ "refreshToken": true }));
-    assert_eq!(response["result"]["account"]["type"], "chatgpt", "{response}");
+    assert_eq!(
+        response["result"]["account"]["type"], "chatgpt",
+        "{response}"
+    );
 }
 
 #[test]
@@ -161,7 +167,10 @@ fn sign_in_by_browser_rejects_other_requests_to_its_port() {
     let answer = client.answer("account/login/start", browser.clone());
     let page = answer["result"]["authUrl"].as_str().expect("a page");
     assert!(page.contains("code_challenge_method=S256"), "{page}");
-    let wrong = browse(&format!("{}?code=evil&state=guessed", redirect_address(page)));
+    let wrong = browse(&format!(
+        "{}?code=evil&state=guessed",
+        redirect_address(page)
+    ));
     assert!(wrong.starts_with("HTTP/1.1 400 "), "{wrong}");
     let right = browse(page);
     assert!(
@@ -206,8 +215,14 @@ fn a_new_sign_in_takes_over_the_port_of_a_pending_one() {
     let old = client.answer("account/login/start", browser.clone());
     client.ask("account/login/start", browser);
     let (cancelled, _) = client.signed_in();
-    assert_eq!(cancelled["loginId"], old["result"]["loginId"], "{cancelled}");
-    assert_eq!(cancelled["error"], "the sign-in was cancelled", "{cancelled}");
+    assert_eq!(
+        cancelled["loginId"], old["result"]["loginId"],
+        "{cancelled}"
+    );
+    assert_eq!(
+        cancelled["error"], "the sign-in was cancelled",
+        "{cancelled}"
+    );
     let request_id = request_id_value(client.last_id);
     let messages = client.until(|it| it["id"] == request_id);
     let new = messages.last().expect("an answer");

@@ -116,7 +116,8 @@ fn a_thread_over_budget_stays_so_until_its_budget_is_raised() {
         json!({ "threadId": thread, "budget": budget }),
     );
     let messages = client.until(|it| it["method"] == "thread/settings/updated");
-    let budget_shown = &messages.last().expect("the settings")["params"]["threadSettings"]["budget"];
+    let budget_shown =
+        &messages.last().expect("the settings")["params"]["threadSettings"]["budget"];
     assert_eq!(*budget_shown, budget, "{messages:?}");
     let (_, turn) = client.say("four");
     assert_eq!(turn["status"], "completed", "{turn}");

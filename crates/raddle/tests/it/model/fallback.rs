@@ -52,7 +52,9 @@ fn a_turn_falls_back_to_the_next_provider_with_a_warning() {
             (json!("quota"), json!(true))
         ]
     );
-    let warnings: Vec<&Value> = params_of(&messages, "warning").map(|it| &it["message"]).collect();
+    let warnings: Vec<&Value> = params_of(&messages, "warning")
+        .map(|it| &it["message"])
+        .collect();
     assert_eq!(
         warnings,
         [
@@ -88,7 +90,9 @@ fn a_fallback_provider_without_a_key_is_skipped() {
     let (messages, turn) = client.say("hello");
     assert_eq!(turn["status"], "completed", "{turn}");
     assert_eq!(turn["items"][0]["text"], "from the third", "{turn}");
-    let errors: Vec<&Value> = params_of(&messages, "error").map(|it| &it["error"]).collect();
+    let errors: Vec<&Value> = params_of(&messages, "error")
+        .map(|it| &it["error"])
+        .collect();
     assert_eq!(errors.len(), 2, "{messages:?}");
     assert_eq!(errors[1]["class"], "auth", "{errors:?}");
     let why = errors[1]["message"].as_str().unwrap_or_default();
@@ -161,7 +165,11 @@ fn a_bare_listed_name_selects_the_default_provider() {
         let usage = usage.expect("usage");
         assert_eq!(usage["modelProvider"], provider, "{change}: {usage}");
         let requests = client.mock.request_bodies();
-        assert_eq!(requests.last().expect("a call")["model"], expected, "{change}");
+        assert_eq!(
+            requests.last().expect("a call")["model"],
+            expected,
+            "{change}"
+        );
     }
 }
 
@@ -187,8 +195,8 @@ fn a_history_that_does_not_fit_is_condensed_and_the_question_put_again() {
         .map(|it| &it["error"]["class"])
         .collect();
     assert_eq!(classes, ["contextOverflow", "contextOverflow"]);
-    let condensed =
-        params_of(&messages, "item/completed").filter(|it| it["item"]["type"] == "contextCompaction");
+    let condensed = params_of(&messages, "item/completed")
+        .filter(|it| it["item"]["type"] == "contextCompaction");
     assert_eq!(condensed.count(), 1, "{messages:?}");
     let requests = client.mock.request_bodies();
     assert_eq!(requests.len(), 4);

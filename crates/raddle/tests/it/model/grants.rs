@@ -233,7 +233,8 @@ fn grant_swap() {
         let (questions, _) = client.answered(params(json!({})), swap.first, "acceptForSession");
         assert_eq!(questions.len(), 1, "{}", swap.what);
         (swap.change)(&work);
-        let (questions, messages) = client.answered(params((swap.params)(&work)), swap.then, "decline");
+        let (questions, messages) =
+            client.answered(params((swap.params)(&work)), swap.then, "decline");
         assert_eq!(
             questions.len(),
             usize::from(swap.is_asked),

@@ -226,6 +226,10 @@ fn a_model_prefix_selects_the_provider() {
     };
     let turn = &completed["params"]["turn"];
     assert_eq!(turn["status"], "completed", "{turn}");
-    let models: Vec<Value> = mock.request_bodies().iter().map(|it| it["model"].clone()).collect();
+    let models: Vec<Value> = mock
+        .request_bodies()
+        .iter()
+        .map(|it| it["model"].clone())
+        .collect();
     assert_eq!(models, ["big/one"]);
 }

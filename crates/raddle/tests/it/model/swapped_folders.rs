@@ -239,7 +239,8 @@ fn a_link_in_a_workspace_leads_no_thread_out_of_it() {
         let thread = thread(&mut client, &cwd);
         let (_, messages) = client.answered(json!({ "threadId": thread }), "say write", "decline");
         for name in ["by-command", "by-tool"] {
-            fs::remove_file(folders.sub.join(name)).unwrap_or_else(|_| panic!("{name}: {messages:?}"));
+            fs::remove_file(folders.sub.join(name))
+                .unwrap_or_else(|_| panic!("{name}: {messages:?}"));
         }
     }
 }
@@ -275,5 +276,10 @@ fn a_link_of_the_users_that_leads_elsewhere_stops_the_thread() {
     // The user confirms the folder.
     let params = json!({ "threadId": inner, "cwd": link });
     client.answered(params, "say write", "decline");
-    assert_eq!(folders.written().len(), 2, "{:?}", client.outputs_to_model());
+    assert_eq!(
+        folders.written().len(),
+        2,
+        "{:?}",
+        client.outputs_to_model()
+    );
 }

@@ -84,7 +84,10 @@ fn a_command_runs_in_the_sandbox_and_streams_its_output() {
     );
     assert!(client.work().join("here").exists());
     assert!(!std::path::Path::new("/beyond-raddle").exists());
-    assert!(tool_output.contains("Process exited with code 0"), "{tool_output}");
+    assert!(
+        tool_output.contains("Process exited with code 0"),
+        "{tool_output}"
+    );
 }
 
 #[test]
@@ -94,7 +97,10 @@ fn without_an_environment_the_agent_has_no_tools() {
     start["environments"] = json!([]);
     let mut client = MockClient::experimental(&script(call));
     let (messages, tool_output) = act(&mut client, start, "accept");
-    assert_eq!(tool_output, "There is no tool named exec_command.", "{messages:?}");
+    assert_eq!(
+        tool_output, "There is no tool named exec_command.",
+        "{messages:?}"
+    );
     assert!(!client.work().join("here").exists());
     let requests = client.mock.request_bodies();
     let tools = requests[0]["tools"].as_array();
@@ -185,7 +191,10 @@ fn an_escalated_program_is_not_found_in_the_workspace() {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(&program, mode).expect("it is marked");
         let (_, tool_output) = act(&mut client, workspace(), "accept");
-        assert!(tool_output.contains(&expected.replace('\'', "")), "{more}: {tool_output}");
+        assert!(
+            tool_output.contains(&expected.replace('\'', "")),
+            "{more}: {tool_output}"
+        );
     }
 }
 
@@ -257,7 +266,10 @@ fn a_long_command_is_shown_in_full_or_rejected() {
                 assert!(shown.contains(&line), "{} bytes of it", shown.len());
                 assert!(tool_output.ends_with("the end\n"), "{tool_output}");
             }
-            None => assert!(tool_output.contains("too long to be shown whole"), "{tool_output}"),
+            None => assert!(
+                tool_output.contains("too long to be shown whole"),
+                "{tool_output}"
+            ),
         }
     }
 }
@@ -306,7 +318,10 @@ fn commands_left_running_end_with_the_turn() {
         (&item["exitCode"], &item["processId"]),
         (&Value::Null, &json!("1"))
     );
-    assert!(tool_output.contains("Process running with session ID 1"), "{tool_output}");
+    assert!(
+        tool_output.contains("Process running with session ID 1"),
+        "{tool_output}"
+    );
     let warned = client.until(|it| it["method"] == "warning");
     let warning = warned
         .last()
@@ -450,5 +465,8 @@ fn a_command_is_not_run_in_a_hidden_folder() {
         "accept",
     );
     assert_eq!(completed(&messages, "commandExecution")["status"], "failed");
-    assert!(tool_output.contains("belongs to the server itself"), "{tool_output}");
+    assert!(
+        tool_output.contains("belongs to the server itself"),
+        "{tool_output}"
+    );
 }

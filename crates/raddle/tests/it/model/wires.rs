@@ -42,7 +42,9 @@ fn a_tool_is_called_on_every_wire() {
         assert_eq!(turn["status"], "completed", "{wire}: {turn}");
         let file = std::fs::read_to_string(client.work().join("loom.txt"));
         assert_eq!(file.ok().as_deref(), Some("warp"), "{wire}");
-        let completed = messages.iter().filter(|it| it["method"] == "item/completed");
+        let completed = messages
+            .iter()
+            .filter(|it| it["method"] == "item/completed");
         let items: Vec<&Value> = completed.map(|it| &it["params"]["item"]).collect();
         let kinds: Vec<&str> = items.iter().filter_map(|it| it["type"].as_str()).collect();
         let expected = ["userMessage", "reasoning", "fileChange", "agentMessage"];
@@ -129,7 +131,8 @@ fn a_thread_goes_on_with_any_provider() {
         ("contents", "thoughtSignature"),
         ("stream_options", "reasoning_content"),
     ] {
-        let (own, others): (Vec<_>, Vec<_>) = requests.iter().partition(|it| it.get(member).is_some());
+        let (own, others): (Vec<_>, Vec<_>) =
+            requests.iter().partition(|it| it.get(member).is_some());
         assert_eq!((own.len(), others.len()), (16, 48), "{member}");
         assert!(own.iter().any(|it| it.to_string().contains(seal)), "{seal}");
         let leaked = others.iter().find(|it| it.to_string().contains(seal));

@@ -304,7 +304,10 @@ impl Log {
             let Some(remaining) = remaining else {
                 panic!("no `{text}` on stderr: {:?}", written.lines);
             };
-            written = changed.wait_timeout(written, remaining).expect("no panic").0;
+            written = changed
+                .wait_timeout(written, remaining)
+                .expect("no panic")
+                .0;
         }
     }
 

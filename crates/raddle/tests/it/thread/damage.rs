@@ -140,11 +140,16 @@ fn a_damaged_blob_is_named_and_the_rest_can_be_saved() {
     let output = home.run(&["verify", &one.to_string()]);
     assert_eq!(output.code, 1);
     assert!(output.out.contains(&blob), "{}", output.out);
-    assert!(output.out.contains("the conversation is whole"), "{}", output.out);
+    assert!(
+        output.out.contains("the conversation is whole"),
+        "{}",
+        output.out
+    );
     let output = home.run(&["export", &one.to_string()]);
     assert_eq!(output.code, 1);
     assert!(
-        output.err
+        output
+            .err
             .contains("--partial writes the thread without those bytes"),
         "{}",
         output.err

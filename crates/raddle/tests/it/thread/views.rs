@@ -14,7 +14,11 @@ fn a_home_without_threads_has_none_and_stays_empty() {
     assert_eq!(home.good(&["verify"]), "");
     let output = home.run(&["show", "0"]);
     assert_eq!(output.code, 1);
-    assert!(output.err.contains("there are no threads in"), "{}", output.err);
+    assert!(
+        output.err.contains("there are no threads in"),
+        "{}",
+        output.err
+    );
     assert_eq!(std::fs::read_dir(home.path()).expect("a home").count(), 0);
 }
 
@@ -68,7 +72,11 @@ fn pages_of_a_list_follow_one_another() {
     expected.reverse();
     assert_eq!(ids, expected);
     let output = home.run(&["list", "--limit", "1"]);
-    assert!(output.err.contains("there are more: --cursor "), "{}", output.err);
+    assert!(
+        output.err.contains("there are more: --cursor "),
+        "{}",
+        output.err
+    );
     let output = home.run(&["list", "--cursor", "nonsense"]);
     assert_eq!(output.code, 2);
 }
@@ -83,12 +91,20 @@ fn a_search_finds_message_text() {
     }
     let output = home.run(&["list", "--search", "xylophone"]);
     assert_eq!((output.code, output.out.as_str()), (0, ""));
-    assert!(output.err.starts_with("3 threads are not yet"), "{}", output.err);
+    assert!(
+        output.err.starts_with("3 threads are not yet"),
+        "{}",
+        output.err
+    );
     // Beside a process that maintains it, the search waits for stored records.
     let _alive = NodeLock::take(&home.threads(), "keeper").expect("a lock");
     let _journal = home.journal();
     let output = home.run(&["list", "--search", "xylophone"]);
-    assert!(output.out.starts_with(&threads[1].to_string()), "{}", output.out);
+    assert!(
+        output.out.starts_with(&threads[1].to_string()),
+        "{}",
+        output.out
+    );
     assert_eq!(output.err, "");
     assert_eq!(home.run(&["list", "--search", "xy"]).code, 2);
 }

@@ -32,7 +32,10 @@ pub fn otherwise(context: &mut CallContext<'_>, kind: &'static str) -> ModelCall
 
 fn escalated(context: &mut CallContext<'_>, kind: &'static str, request: &Value) -> ModelCallSpec {
     let (number, marker) = (context.number, marker_path(context));
-    let line = format!("printf 'reached-%s.\\n' {number}; touch {}", marker.display());
+    let line = format!(
+        "printf 'reached-%s.\\n' {number}; touch {}",
+        marker.display()
+    );
     let (name, mut arguments) = match context.rng.below(4) {
         0 => ("shell", json!({"command": ["bash", "-lc", line]})),
         1 => ("shell_command", json!({"command": line})),
@@ -62,7 +65,10 @@ pub fn patch(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec
 pub fn typing(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
     let (number, marker) = (
         context.number,
-        context.layout.granted().join(format!("typed-{}", context.number)),
+        context
+            .layout
+            .granted()
+            .join(format!("typed-{}", context.number)),
     );
     let arguments = json!({
         "cmd": format!("printf 'reached-%s.\\n' {number}; : {}; exec sh", token(number)),

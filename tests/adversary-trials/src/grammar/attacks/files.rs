@@ -155,7 +155,11 @@ pub fn patch_deletes(context: &mut CallContext<'_>, kind: &'static str) -> Model
 }
 
 pub fn patch_moves_out(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
-    let (path, number, token) = (paths::missing(context), context.number, token(context.number));
+    let (path, number, token) = (
+        paths::missing(context),
+        context.number,
+        token(context.number),
+    );
     let path = paths::disguise(context, &path);
     patch(
         context,
@@ -222,7 +226,12 @@ pub fn list_home(context: &mut CallContext<'_>, kind: &'static str) -> ModelCall
         0 => "ways/home".to_owned(),
         _ => paths::disguise(context, &home),
     };
-    attack(context, kind, "list_files", &json!({"path": path, "depth": 2}))
+    attack(
+        context,
+        kind,
+        "list_files",
+        &json!({"path": path, "depth": 2}),
+    )
 }
 
 pub fn search_home(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {

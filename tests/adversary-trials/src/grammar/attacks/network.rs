@@ -37,7 +37,12 @@ pub fn udp(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
 
 pub fn unix(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
     let socket_path = match context.rng.below(2) {
-        0 => context.layout.outside().join("socket").display().to_string(),
+        0 => context
+            .layout
+            .outside()
+            .join("socket")
+            .display()
+            .to_string(),
         _ => "ways/link/socket".to_owned(),
     };
     let line = python(&format!("s.socket(s.AF_UNIX).connect(\"{socket_path}\")"));

@@ -97,7 +97,11 @@ pub fn by_file(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSp
     };
     match context.rng.below(3) {
         0 => patch(context, kind, &format!("*** Delete File: {path}\n")),
-        1 => patch(context, kind, &format!("*** Add File: {path}\n+# {token}\n")),
+        1 => patch(
+            context,
+            kind,
+            &format!("*** Add File: {path}\n+# {token}\n"),
+        ),
         _ => attack(
             context,
             kind,

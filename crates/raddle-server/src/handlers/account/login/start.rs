@@ -26,7 +26,8 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountLoginStart>) {
     tokio::spawn(async move {
         match params {
             LoginAccountParams::ApiKey(it) => {
-                let stored = store_key(&state, it.model_provider.as_deref(), Secret(it.api_key)).await;
+                let stored =
+                    store_key(&state, it.model_provider.as_deref(), Secret(it.api_key)).await;
                 let is_stored = stored.is_ok();
                 reply.finish(stored.map(|()| LoginAccountResponse::ApiKey));
                 if is_stored {
@@ -41,14 +42,17 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountLoginStart>) {
                 through_pages(state, session, reply, None, SignInMethod::Device).await;
             }
             _ => reply.error(WireError::Refused(
-                "unsupported sign-in type; use apiKey, chatgpt or chatgptDeviceCode"
-                    .into(),
+                "unsupported sign-in type; use apiKey, chatgpt or chatgptDeviceCode".into(),
             )),
         }
     });
 }
 
-async fn store_key(state: &ServerState, provider: Option<&str>, key: Secret) -> Result<(), WireError> {
+async fn store_key(
+    state: &ServerState,
+    provider: Option<&str>,
+    key: Secret,
+) -> Result<(), WireError> {
     let account = ProviderAccount::of(state, provider).await?;
     let stored = account.vendors.store_key(&account.provider, key).await;
     stored.map_err(|why| WireError::Refused(why.into()))

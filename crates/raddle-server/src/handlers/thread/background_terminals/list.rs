@@ -17,7 +17,11 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadBackgroundTermin
         let listed = threads.peek(id).await;
         // There are few enough for one page.
         let listed = listed.map(|_| ThreadBackgroundTerminalsListResponse {
-            data: threads.terminals(id).into_iter().map(terminal_view).collect(),
+            data: threads
+                .terminals(id)
+                .into_iter()
+                .map(terminal_view)
+                .collect(),
             next_cursor: None,
         });
         reply.finish(listed.map_err(|error| threads::refused(id, error)));

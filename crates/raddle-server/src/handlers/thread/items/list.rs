@@ -71,7 +71,9 @@ async fn cursor(
         None => return Ok(None),
         Some(ThreadItemsListCursor::Cursor(cursor)) => {
             let position = cursors::position(id, cursor);
-            return position.map(Some).map_err(|error| threads::refused(id, error));
+            return position
+                .map(Some)
+                .map_err(|error| threads::refused(id, error));
         }
         Some(ThreadItemsListCursor::Anchor(ThreadItemsListAnchor::Item(it))) => &it.item_id,
         Some(ThreadItemsListCursor::Anchor(ThreadItemsListAnchor::Unrecognized(_))) => {

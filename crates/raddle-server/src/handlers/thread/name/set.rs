@@ -10,6 +10,8 @@ use crate::call::Call;
 use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
+/// Limit: a thread's name; beyond it, the server rejects the request with -32600.
+///
 /// The longest name: every client receives it.
 const NAME_CHARS_MAX: usize = 1000;
 

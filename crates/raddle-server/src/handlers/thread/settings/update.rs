@@ -70,7 +70,8 @@ async fn change(
     params: &ThreadSettingsUpdateParams,
 ) -> Result<SettingsChange, WireError> {
     let policy = params.sandbox_policy.as_ref();
-    let (sandbox, profile) = threads::requested_sandbox(state, params.permissions.as_deref(), policy).await?;
+    let (sandbox, profile) =
+        threads::requested_sandbox(state, params.permissions.as_deref(), policy).await?;
     // A mode brings settings of its own; explicit params override them.
     let mode = params.collaboration_mode.as_ref().map(|it| &it.settings);
     let model = params.model.clone().or_else(|| Some(mode?.model.clone()));

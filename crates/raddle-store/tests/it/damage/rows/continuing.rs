@@ -54,7 +54,10 @@ async fn a_thread_with_a_damaged_list_row_accepts_appends_and_can_be_deleted() {
         };
         let sql = format!("UPDATE summary SET {column} = ?1 WHERE number = ?2");
         let what = format!("{sql}: {value:?} in {row:?}");
-        assert!(idle.check_table_change(&what, &sql, &[&value, &row[0]]), "{what}");
+        assert!(
+            idle.check_table_change(&what, &sql, &[&value, &row[0]]),
+            "{what}"
+        );
         let journal = local(idle.folder.path());
         let thread = idle.threads[0];
         let mut script = ThreadScript {

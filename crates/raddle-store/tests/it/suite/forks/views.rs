@@ -3,7 +3,7 @@
 use raddle_core::ports::{Journal, ListQuery, PageQuery, Pages};
 use raddle_core::{Base, Seq, ThreadId};
 
-use super::{all, fold, check_like_plain_thread, with_turns};
+use super::{all, check_like_plain_thread, fold, with_turns};
 use crate::records::{ThreadScript, begin_turn, completed, forked, renamed, reverted, turn_ended};
 
 crate::suite::for_each_journal!(
