@@ -1,4 +1,4 @@
-"""Start `raddle app-server` as a child and ask it three things over stdio.
+"""Start `raddle app-server` as a child process and send it three requests over stdio.
 
 Usage: python3 initialize.py [PATH-OF-RADDLE]
 """
@@ -9,7 +9,7 @@ import sys
 
 
 class Server:
-    """A server on the other end of two pipes: one JSON object per line, each way."""
+    """A server behind two pipes: one JSON object per line in each direction."""
 
     def __init__(self, binary):
         self.process = subprocess.Popen(
@@ -29,13 +29,13 @@ class Server:
         self.send({"id": self.last_id, "method": method, "params": params})
         for line in self.process.stdout:
             message = json.loads(line)
-            # Notifications may come in between; they have no id.
+            # Notifications may come first; they have no id.
             if message.get("id") == self.last_id and "method" not in message:
                 return message
-        raise SystemExit("the server ended without an answer")
+        raise SystemExit("the server ended without a response")
 
     def close(self):
-        # The end of its stdin is what tells a stdio server to go.
+        # A stdio server ends when its stdin ends.
         self.process.stdin.close()
         return self.process.wait(timeout=10)
 

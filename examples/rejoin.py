@@ -1,4 +1,4 @@
-"""Lose the server in the middle of an answer, start another, and go on from the last number.
+"""Kill the server during a response, start another, and resume after the last `seq`.
 
 Usage: python3 rejoin.py [PATH-OF-RADDLE]
 """
@@ -11,7 +11,7 @@ import tempfile
 
 
 class Server:
-    """A server on the other end of two pipes, which numbers what it tells."""
+    """A server behind two pipes, which numbers its notifications."""
 
     def __init__(self, binary, model):
         options = ["model=mock", "model_provider=mock", f"model_providers.mock.base_url={model}"]
@@ -39,10 +39,10 @@ class Server:
                     raise SystemExit(f"{method}: {message['error']}")
                 return message["result"]
             self.early.append(message)
-        raise SystemExit("the server ended without an answer")
+        raise SystemExit("the server ended without a response")
 
     def told(self):
-        """What the server tells, in order."""
+        """Yields the notifications, in order."""
         while self.early:
             yield self.early.pop(0)
         for line in self.process.stdout:
@@ -54,7 +54,7 @@ class Server:
 
 
 class Thread:
-    """What a client knows of a thread: its items, and the number of the last record it was told."""
+    """The client's state of a thread: its items, and the `seq` of the last record it received."""
 
     def __init__(self, id):
         self.id = id
@@ -67,13 +67,13 @@ class Thread:
             return
         match message["method"]:
             case "item/started":
-                # Also when it is told again.
+                # Also when the server sends it again.
                 self.items[params["item"]["id"]] = params["item"] | {"text": ""}
             case "item/agentMessage/delta":
                 self.items[params["itemId"]]["text"] += params["delta"]
             case "item/completed":
                 self.items[params["item"]["id"]] = params["item"]
-        # Only the last word about a record has its number.
+        # Only the last notification of a record has its `seq`.
         self.seq = message.get("seq", self.seq)
 
     def answer(self):
@@ -97,7 +97,7 @@ def main():
         if len(thread.answer()) > 200:
             break
     server.kill()
-    print(f"lost after {len(thread.answer())} letters, at number {thread.seq}")
+    print(f"lost after {len(thread.answer())} letters, at seq {thread.seq}")
 
     server = Server(binary, model)
     server.ask("thread/resume", {"threadId": thread.id, "afterSeq": thread.seq})

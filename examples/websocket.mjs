@@ -1,13 +1,13 @@
-// Ask a running `raddle app-server --listen ws://…` a few things over a websocket.
+// Send requests to a running `raddle app-server --listen ws://…` over a websocket.
 //
 // Usage: node websocket.mjs URL [TOKEN-FILE]
 //
-// Node 22 or later; no packages. A browser cannot do this: it sends an `Origin`, which is refused.
+// Node 22 or later; no packages. A browser cannot connect: the server rejects its `Origin` header.
 
 import { readFileSync } from "node:fs";
 
 class Connection {
-  /** Resolves when the server has let us in. */
+  /** Resolves when the server has accepted the connection. */
   static open(url, token) {
     const headers = token ? { Authorization: `Bearer ${token}` } : {};
     const socket = new WebSocket(url, { headers });
@@ -33,7 +33,7 @@ class Connection {
     this.socket.send(JSON.stringify(message));
   }
 
-  /** Many requests may be under way at once; the id tells whose answer it is. */
+  /** Several requests may be pending at once; the id matches a response to its request. */
   ask(method, params) {
     const id = ++this.lastId;
     return new Promise((resolve, reject) => {
@@ -44,8 +44,8 @@ class Connection {
 
   take(message) {
     if ("method" in message) {
-      // Something we are told; nothing we have asked for.
-      console.log("told", message.method);
+      // A notification, not a response.
+      console.log("notification", message.method);
       return;
     }
     const { resolve, reject } = this.waiting.get(message.id);

@@ -1,4 +1,4 @@
-"""Archives that are the same whenever and by whomever they are written."""
+"""Reproducible archives: the same entries give the same bytes."""
 
 import gzip
 import io
@@ -6,10 +6,10 @@ import tarfile
 import zipfile
 from dataclasses import dataclass
 
-#: The first moment that a zip can tell.
+#: The earliest time that a zip can store.
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 _MOMENT_S = 315532800
-#: The highest takes three times as long, for a hundredth of the size.
+#: The highest level takes three times as long and saves a hundredth of the size.
 _LEVEL = 6
 
 
@@ -27,7 +27,7 @@ class Entry:
 
 
 def tar_gz(entries):
-    """A compressed tar, in the order of paths."""
+    """Returns a compressed tar, sorted by path."""
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for entry in _in_order(entries):
@@ -37,19 +37,19 @@ def tar_gz(entries):
             about.mtime = _MOMENT_S
             tar.addfile(about, io.BytesIO(entry.data))
     packed = io.BytesIO()
-    # No name and no time of its own.
+    # No file name and no time in the gzip header.
     with gzip.GzipFile(filename="", fileobj=packed, mode="wb", compresslevel=_LEVEL, mtime=0) as out:
         out.write(plain.getvalue())
     return packed.getvalue()
 
 
 def zipped(entries):
-    """A zip, in the order that is given."""
+    """Returns a zip, in the given order."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as out:
         for entry in entries:
             about = zipfile.ZipInfo(entry.path, _MOMENT)
-            about.create_system = 3  # Unix, whose modes these are.
+            about.create_system = 3  # Unix, for the modes.
             about.external_attr = (0o100000 | entry.mode) << 16
             about.compress_type = zipfile.ZIP_DEFLATED
             out.writestr(about, entry.data)

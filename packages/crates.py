@@ -16,7 +16,7 @@ class Crate:
 
     name: str
     version: str
-    #: An SPDX expression, as its manifest has it; none if the manifest names a file instead.
+    #: The SPDX expression of its manifest; none if the manifest names a file instead.
     licence: str | None
     folder: Path
     repository: str | None
@@ -35,7 +35,7 @@ class Crate:
 
 
 def crates(repository):
-    """What is linked, by name: what the binary needs, and what that needs, but not to be built or tested."""
+    """Returns the linked crates, sorted by name: the normal dependencies, not those for builds or tests."""
     linked = linked_crates(repository)
     command = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", _TARGET]
     metadata = json.loads(_output(command, repository))
@@ -62,17 +62,17 @@ def crates(repository):
 
 
 def linked_crates(repository):
-    """Names and versions. `cargo tree` decides by the features of the binary; the graph of `cargo metadata`
-    also has optional crates that a feature would only change (`ring?/alloc`) and nothing turns on."""
+    """Returns names and versions. `cargo tree` resolves the features of the binary; the graph of
+    `cargo metadata` also has optional crates that no feature enables (`ring?/alloc`)."""
     command = ["cargo", "tree", "--locked", "--package", _PROGRAM, "--target", _TARGET]
     command += ["--edges", "normal", "--prefix", "none", "--no-dedupe", "--format", "{p}"]
     lines = _output(command, repository).splitlines()
-    # A line is `NAME vVERSION`, and where it comes from.
+    # A line is `NAME vVERSION` and the source.
     return {(line.split()[0], line.split()[1].removeprefix("v")) for line in lines if line}
 
 
 def locked_checksums(repository):
-    """The checksum of each crate of the lock file that comes from the registry."""
+    """Returns the checksum of each registry crate in the lock file."""
     lock = tomllib.loads((repository / "Cargo.lock").read_text())
     packages = (it for it in lock["package"] if "checksum" in it)
     return {(it["name"], it["version"]): it["checksum"] for it in packages}

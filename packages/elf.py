@@ -1,4 +1,4 @@
-"""What a binary says of itself in its headers: a little of ELF, for 64 bits and little ends."""
+"""A minimal reader of ELF headers, 64-bit and little-endian."""
 
 import struct
 
@@ -11,20 +11,20 @@ def is_elf(program):
 
 
 def is_static(program):
-    """Does it start without a loader?"""
+    """Returns whether it starts without a dynamic loader."""
     begin, size, count = _table(program, 32, 54)
     kinds = [struct.unpack_from("<I", program, begin + at * size)[0] for at in range(count)]
     return _INTERPRETER not in kinds
 
 
 def is_stripped(program):
-    """Is there no table of the names of functions?"""
+    """Returns whether it has no symbol table."""
     begin, size, count = _table(program, 40, 58)
     kinds = [struct.unpack_from("<I", program, begin + at * size + 4)[0] for at in range(count)]
     return _SYMBOLS not in kinds
 
 
 def _table(program, at, about):
-    """Where it begins, how long each entry is, and how many there are."""
+    """Returns the offset of a table, the size of an entry and the number of entries."""
     (begin,) = struct.unpack_from("<Q", program, at)
     return begin, *struct.unpack_from("<HH", program, about)

@@ -1,4 +1,4 @@
-"""Writes the packages that carry a binary, and their checksums.
+"""Writes the packages of a binary, and their checksums.
 
 Usage: python3 packages/package.py --raddle BINARY --out FOLDER [--sign KEY]
 """
@@ -29,15 +29,15 @@ _HERE = Path(__file__).resolve().parent
 _REPOSITORY = _HERE.parent
 _PLATFORM = "linux-x64"
 _SUMMARY = "A small server that hosts coding agents behind JSON-RPC."
-#: Shells, and the names under which they look for completions.
+#: Shells, and the file names under which they find completions.
 _COMPLETIONS = {"bash": "raddle", "zsh": "_raddle", "fish": "raddle.fish"}
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Writes the packages that carry a binary.")
+    parser = argparse.ArgumentParser(description="Writes the packages of a binary.")
     parser.add_argument("--raddle", type=Path, required=True, help="the binary, static and stripped")
-    parser.add_argument("--out", type=Path, required=True, help="a folder, which is made anew")
-    parser.add_argument("--sign", type=Path, help="a key of OpenSSH, to sign the checksums with")
+    parser.add_argument("--out", type=Path, required=True, help="the output folder; earlier packages in it are replaced")
+    parser.add_argument("--sign", type=Path, help="an OpenSSH key that signs the checksums")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     earlier = _ours(arguments.out)
@@ -53,7 +53,7 @@ def main():
 
 
 def all_packages(binary):
-    """Every file by its name, the checksums last."""
+    """Returns every file by its name, the checksums last."""
     version = _version(binary)
     program = binary.read_bytes()
     _require_fit(program, binary)
@@ -89,14 +89,14 @@ def _archive(version, binary, program, licences, bill):
 
 
 def _npm(version, program, licences, bill):
-    """The one that people name, and the one with the binary, which npm picks by the system."""
+    """Yields the package that users install, and the one with the binary, which npm selects by platform."""
     platform = f"raddle-{_PLATFORM}"
     launcher = Entry(sbom.FILE, sbom.sbom_of_launcher("raddle", version, platform))
     command = [*_folder(_HERE / "npm/raddle", version), *licences[:2], launcher]
     carrier = [*_folder(_HERE / f"npm/{platform}", version), *licences, bill("npm", platform)]
     carrier.append(Entry("bin/raddle", program, runs=True))
     for name, entries in (("raddle", command), (platform, carrier)):
-        # npm takes what lies below this name.
+        # npm reads only entries below this name.
         below = [Entry(f"package/{it.path}", it.data, it.runs) for it in entries]
         yield f"{name}-{version}.tgz", tar_gz(below)
 
@@ -109,7 +109,7 @@ def _wheel(version, program, licences, bill):
 
 
 def _folder(folder, version):
-    """The files of a folder, with the version where they ask for it."""
+    """Returns the files of a folder, with `$VERSION` and `$SUMMARY` replaced."""
     entries = []
     for file in sorted(it for it in folder.rglob("*") if it.is_file()):
         text = file.read_text().replace("$VERSION", version).replace("$SUMMARY", _SUMMARY)
@@ -121,7 +121,7 @@ def _folder(folder, version):
 
 
 def _completions(binary):
-    """What shells offer after Tab, if the binary writes it."""
+    """Returns the shell completions, if the binary has the command."""
     if not _has(binary, "completions"):
         return []
     return [
@@ -131,7 +131,7 @@ def _completions(binary):
 
 
 def _man(binary):
-    """The man pages, if the binary writes them."""
+    """Returns the man pages, if the binary has the command."""
     if not _has(binary, "man"):
         return []
     with tempfile.TemporaryDirectory() as folder:
@@ -141,13 +141,13 @@ def _man(binary):
 
 
 def _has(binary, command):
-    """Is there such a command? Its help says so."""
+    """Returns whether the binary has a command, by its help."""
     done = subprocess.run([binary, command, "--help"], capture_output=True)
     return done.returncode == 0
 
 
 def _rust():
-    """The version of the compiler, whose standard library is in the binary."""
+    """Returns the version of the compiler, whose standard library is linked."""
     pinned = tomllib.loads((_REPOSITORY / "rust-toolchain.toml").read_text())
     return pinned["toolchain"]["channel"]
 
@@ -155,12 +155,13 @@ def _rust():
 def _version(binary):
     found = re.fullmatch(r"raddle (\d+\.\d+\.\d+)\n", _output(binary, "--version").decode())
     if not found:
-        sys.exit(f"{binary} does not say its version; is it Raddle?")
+        sys.exit(f"{binary} --version prints no version of Raddle; pass the raddle binary")
     return found.group(1)
 
 
 def _require_fit(program, binary):
-    """One that needs a C library suits fewer systems than the packages say; names of functions are a sixth of its size."""
+    """Exits unless the binary is static and stripped. A dynamic binary runs on fewer systems than the packages
+    declare; symbols are a sixth of its size."""
     if not is_elf(program) or not is_static(program):
         sys.exit(f"{binary} is not static; build it with --target x86_64-unknown-linux-musl")
     if not is_stripped(program):
@@ -168,14 +169,14 @@ def _require_fit(program, binary):
 
 
 def _ours(folder):
-    """What was written here before. Nobody's files are removed but these."""
+    """Returns the earlier packages in the folder. Exits if it holds any other file."""
     endings = (".tar.gz", ".tgz", ".whl")
     files = list(folder.iterdir())
     for file in files:
         is_package = file.name.startswith("raddle-") and file.name.endswith(endings)
         is_list = file.name in (SUMS, SIGNATURE)
         if not file.is_file() or not (is_package or is_list):
-            sys.exit(f"{folder} holds other things, like {file.name}; name a new folder")
+            sys.exit(f"{folder} contains other files, such as {file.name}; pass a new folder")
     return files
 
 

@@ -1,13 +1,13 @@
 """A software bill of materials for each package: CycloneDX 1.6, as JSON.
 
-It has no time and no chance in it, so that the same binary gives the same bytes.
+It contains no times and no random values: the same binary gives the same bytes.
 """
 
 import hashlib
 import json
 import uuid
 
-#: Its name in an archive or an npm package; a wheel keeps it in `sboms/`, as PEP 770 has it.
+#: Its file name; in a wheel it is in `sboms/` (PEP 770).
 FILE = "raddle.cdx.json"
 
 _SCHEMA = "http://cyclonedx.org/schema/bom-1.6.schema.json"
@@ -16,7 +16,7 @@ _LICENCE = "Apache-2.0"
 
 
 def sbom(kind, name, version, crates, program, rust):
-    """The bill of a package that carries the binary. `kind` is the package's type in a package URL,
+    """Returns the bill of a package with the binary. `kind` is the package's type in a package URL,
     `rust` the version of the compiler."""
     package = _package(kind, name, version)
     binary = {
@@ -27,7 +27,7 @@ def sbom(kind, name, version, crates, program, rust):
         "hashes": [_sha256(hashlib.sha256(program).hexdigest())],
         "licenses": [{"expression": _LICENCE}],
     }
-    # What the compiler links beside the crates. The version of its musl is its own affair.
+    # Libraries that the compiler links besides the crates. The version of its musl is unknown.
     runtime = [
         _library("rust-std", rust, "MIT OR Apache-2.0"),
         _library("musl", None, "MIT"),
@@ -40,7 +40,7 @@ def sbom(kind, name, version, crates, program, rust):
 
 
 def sbom_of_launcher(name, version, carrier):
-    """The bill of an npm package that carries no binary, and asks for the one that does."""
+    """Returns the bill of the npm package without the binary, which depends on the one with it."""
     package = _package("npm", name, version)
     carried = _package("npm", carrier, version)
     needs = {package["bom-ref"]: [carried["bom-ref"]], carried["bom-ref"]: []}
@@ -107,7 +107,7 @@ def _library(name, version, licence):
 def _licence(crate):
     if not crate.licence:
         return {"license": {"name": f"see the licence file of {crate.name} {crate.version}"}}
-    # Before SPDX expressions, a slash was the word for "or".
+    # Older manifests write a slash for "or".
     expression = " OR ".join(it.strip() for it in crate.licence.split("/"))
     return {"expression": expression}
 

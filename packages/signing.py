@@ -1,13 +1,13 @@
-"""Signatures over the checksums, made and checked by `ssh-keygen`, which comes with OpenSSH 8.1 or newer."""
+"""Signatures of the checksums, created and verified by `ssh-keygen` of OpenSSH 8.1 or newer."""
 
 import subprocess
 
 SUMS = "SHA256SUMS"
 SIGNATURE = f"{SUMS}.sig"
 
-#: What the signature is for; one that was made for something else is not taken.
+#: The namespace of the signature; `ssh-keygen` rejects a signature with another one.
 NAMESPACE = "raddle-release"
-#: The name before the key in the file of those who may sign.
+#: The name before the key in the file of signers.
 SIGNER = "raddle"
 
 
@@ -20,7 +20,7 @@ def sign(folder, key):
 
 
 def verify(folder, signers):
-    """Whether one of the signers signed the checksums as they are. A line of `signers` is
+    """Returns whether one of the signers signed these checksums. A line of `signers` is
     `raddle ssh-ed25519 KEY`."""
     command = ["ssh-keygen", "-Y", "verify", "-q", "-n", NAMESPACE, "-I", SIGNER]
     command += ["-f", signers, "-s", SIGNATURE]

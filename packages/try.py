@@ -1,5 +1,5 @@
-"""Tries the packages: sums, signatures, sizes, bills of materials, the same bytes again, and each installed
-by someone who owns nothing.
+"""Checks the packages: checksums, signatures, sizes, bills of materials, reproducibility, and the
+installation of each by an unprivileged user.
 
 Usage: python3 packages/try.py --raddle BINARY --packages FOLDER --parts FOLDER
 """
@@ -35,19 +35,19 @@ _RUST = tomllib.loads((_REPOSITORY / "rust-toolchain.toml").read_text())["toolch
 _BYTES_MAX = 30_000_000
 _DEADLINE_S = 180
 
-#: For a Node that cannot become another program.
+#: Makes Node behave like one without `execve`.
 _OLDER_NODE = "delete process.execve;\n"
 
 
 @dataclass
 class Way:
-    """One way to install, and commands that then say the version. They are lines of a shell."""
+    """One way to install, and commands that then print the version. All are shell commands."""
 
     name: str
     package: str
     install: str
     says: list[str]
-    #: Commands that serve on stdio, and end when they are told to.
+    #: Commands that serve on stdio and end on SIGTERM.
     serves: list[str]
 
 
@@ -91,10 +91,10 @@ _WAYS = [
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Tries the packages.")
-    parser.add_argument("--raddle", type=Path, required=True, help="what they were made of")
-    parser.add_argument("--packages", type=Path, required=True, help="where they are")
-    parser.add_argument("--parts", type=Path, required=True, help="where Node is installed")
+    parser = argparse.ArgumentParser(description="Checks the packages.")
+    parser.add_argument("--raddle", type=Path, required=True, help="the binary in the packages")
+    parser.add_argument("--packages", type=Path, required=True, help="the folder with the packages")
+    parser.add_argument("--parts", type=Path, required=True, help="the folder where Node is installed")
     arguments = parser.parse_args()
     packages = arguments.packages.resolve()
     raddle = arguments.raddle.resolve()
@@ -104,7 +104,7 @@ def main():
     _sizes(packages, raddle)
     _no_scripts(packages)
     _same_again(packages, raddle)
-    # Strangers must be let in.
+    # The unprivileged user must be able to read the folders.
     os.umask(0o022)
     version = _output([raddle, "--version"])
     with tempfile.TemporaryDirectory(prefix="raddle-packages-") as folder:
@@ -118,7 +118,7 @@ def main():
 
 
 def _does(stranger, line):
-    """Runs a line of a shell to its end; gives what it wrote."""
+    """Runs a shell command to its end and returns its output."""
     command = [*stranger.runs, "sh", "-c", line]
     return _output(command, cwd=stranger.home, env=stranger.environment)
 
@@ -140,13 +140,13 @@ def _install(way, stranger, packages, version):
     (stranger.home / "older.js").write_text(_OLDER_NODE)
     _does(stranger, way.install)
     for line in way.says:
-        _require(_does(stranger, line) == version, f"`{line}` does not say {version!r}")
+        _require(_does(stranger, line) == version, f"`{line}` does not print {version!r}")
     for line in way.serves:
         _serves(line, stranger)
 
 
 def _serves(line, stranger):
-    """It answers, and the signal that ends it reaches it whatever stands in front."""
+    """Checks that the server responds, and that SIGTERM reaches it through any wrapper."""
     process = _starts(stranger, line)
     try:
         client = {"clientInfo": {"name": "try", "version": "1"}}
@@ -154,9 +154,9 @@ def _serves(line, stranger):
         process.stdin.write(asked.encode() + b"\n")
         process.stdin.flush()
         answer = json.loads(process.stdout.readline() or "{}")
-        _require("result" in answer, f"`{line}` answers {answer}")
+        _require("result" in answer, f"`{line}` responds {answer}")
         process.send_signal(signal.SIGTERM)
-        # Its output ends when the last of its processes has.
+        # The output ends when the last of its processes has ended.
         process.communicate(timeout=_DEADLINE_S)
     finally:
         process.kill()
@@ -169,11 +169,11 @@ def _sums(packages):
     named = {line.split("  ")[1] for line in (packages / "SHA256SUMS").read_text().splitlines()}
     others = {it.name for it in packages.iterdir()} - {"SHA256SUMS", signing.SIGNATURE}
     _require(named == others, f"SHA256SUMS names {sorted(named)}, not {sorted(others)}")
-    print("ok  sums")
+    print("ok  checksums")
 
 
 def _signed(packages):
-    """A signature is taken from whom the file of signers names, and over these checksums only."""
+    """Checks that only a listed signer's signature of exactly these checksums is accepted."""
     with tempfile.TemporaryDirectory(prefix="raddle-signing-") as folder:
         folder = Path(folder)
         for name in ("key", "other"):
@@ -183,16 +183,16 @@ def _signed(packages):
             file.write_text(f"{signing.SIGNER} {(folder / f'{key}.pub').read_text()}")
         shutil.copy(packages / signing.SUMS, folder)
         signing.sign(folder, folder / "key")
-        _require(signing.verify(folder, signers), "a signature is not taken")
-        _require(not signing.verify(folder, strangers), "a stranger's signature is taken")
+        _require(signing.verify(folder, signers), "a valid signature is rejected")
+        _require(not signing.verify(folder, strangers), "the signature of an unlisted key is accepted")
         with (folder / signing.SUMS).open("a") as sums:
             sums.write("more\n")
-        _require(not signing.verify(folder, signers), "a signature is taken for other checksums")
+        _require(not signing.verify(folder, signers), "a signature is accepted for other checksums")
     print("ok  signatures")
 
 
 def _bills(packages, raddle):
-    """Each package says what it is made of: every crate of the binary, its checksum and its licence."""
+    """Checks the bill of each package: every crate of the binary, its checksum and its licence."""
     linked = linked_crates(_REPOSITORY)
     checksums = locked_checksums(_REPOSITORY)
     denied = tomllib.loads((_REPOSITORY / "deny.toml").read_text())["bans"]["deny"]
@@ -208,28 +208,28 @@ def _bills(packages, raddle):
         components = {(it["name"], it.get("version")): it for it in bill["components"]}
         binary = [it for it in bill["components"] if it["bom-ref"] == "raddle"]
         if not binary:
-            # The one that asks npm for the other.
+            # The npm package without the binary.
             _require(len(components) == 1, f"{file.name} has no binary, but more than one component")
             continue
-        _require(binary[0]["hashes"][0]["content"] == digest, f"{file.name}: another binary")
+        _require(binary[0]["hashes"][0]["content"] == digest, f"{file.name}: the digest is not that of the binary")
         for name, version in sorted(linked):
             about = f"{name} {version} in the bill of {file.name}"
             found = components.get((name, version))
-            _require(found, f"there is no {about}")
+            _require(found, f"missing: {about}")
             hashes = [it["content"] for it in found.get("hashes", [])]
             checksum = checksums.get((name, version))
-            _require(not checksum or hashes == [checksum], f"the checksum of {about} is another")
-            _require(found["licenses"], f"there is no licence for {about}")
+            _require(not checksum or hashes == [checksum], f"wrong checksum: {about}")
+            _require(found["licenses"], f"no licence: {about}")
         crates = {it for it in components if it not in (("rust-std", _RUST), ("musl", None))}
-        _require(crates == linked, f"{file.name} names {sorted(crates - linked)}, which is not in it")
+        _require(crates == linked, f"{file.name} lists {sorted(crates - linked)}, which is not linked")
         banned = sorted(denied & {name for name, _ in crates})
         _require(not banned, f"{file.name} has {banned}, which deny.toml bans")
-    _require(count >= 4, f"{count} bills of materials are too few")
+    _require(count >= 4, f"expected at least 4 bills of materials, found {count}")
     print(f"ok  bills of materials, with {len(linked)} crates")
 
 
 def _bill(file):
-    """The one bill in a package."""
+    """Returns the only bill in a package."""
     if file.suffix == ".whl":
         with zipfile.ZipFile(file) as wheel:
             names = [it for it in wheel.namelist() if it.endswith(f".dist-info/sboms/{sbom.FILE}")]
@@ -242,13 +242,13 @@ def _bill(file):
 
 
 def _sound(name, bill):
-    """The shape that CycloneDX 1.6 asks for, as far as it is used here."""
-    _require(bill["bomFormat"] == "CycloneDX", f"{name}: no CycloneDX")
-    _require(bill["specVersion"] == "1.6", f"{name}: another version of CycloneDX")
+    """Checks the parts of CycloneDX 1.6 that the bill uses."""
+    _require(bill["bomFormat"] == "CycloneDX", f"{name}: not CycloneDX")
+    _require(bill["specVersion"] == "1.6", f"{name}: not CycloneDX 1.6")
     _require(bill["serialNumber"].startswith("urn:uuid:"), f"{name}: no serial number")
     components = [bill["metadata"]["component"], *bill["components"]]
     refs = [it["bom-ref"] for it in components]
-    _require(len(refs) == len(set(refs)), f"{name}: a reference is there twice")
+    _require(len(refs) == len(set(refs)), f"{name}: duplicate bom-ref")
     for component in components:
         _require(component["type"] in ("application", "library"), f"{name}: {component}")
         _require(component["name"], f"{name}: {component}")
@@ -256,7 +256,7 @@ def _sound(name, bill):
             is_digest = it["alg"] == "SHA-256" and len(bytes.fromhex(it["content"])) == 32
             _require(is_digest, f"{name}: {component}")
     listed = [it["ref"] for it in bill["dependencies"]]
-    _require(sorted(listed) == sorted(refs), f"{name}: the graph does not name each component once")
+    _require(sorted(listed) == sorted(refs), f"{name}: the graph does not list each component once")
     reached, waiting = set(), [components[0]["bom-ref"]]
     needs = {it["ref"]: it["dependsOn"] for it in bill["dependencies"]}
     while waiting:
@@ -264,7 +264,7 @@ def _sound(name, bill):
         if ref not in reached:
             reached.add(ref)
             waiting += needs[ref]
-    _require(reached == set(refs), f"{name}: nothing needs {sorted(set(refs) - reached)}")
+    _require(reached == set(refs), f"{name}: not reachable: {sorted(set(refs) - reached)}")
 
 
 def _sizes(packages, raddle):
@@ -276,18 +276,18 @@ def _sizes(packages, raddle):
 
 
 def _no_scripts(packages):
-    """npm would run them when it installs."""
+    """Checks that no package has scripts, which npm would run at installation."""
     for file in packages.glob("*.tgz"):
         with tarfile.open(file) as tar:
             about = json.load(tar.extractfile("package/package.json"))
-        _require("scripts" not in about, f"{file.name} runs something when it is installed")
-    print("ok  nothing runs at install")
+        _require("scripts" not in about, f"{file.name} has scripts, which npm runs at installation")
+    print("ok  no install scripts")
 
 
 def _same_again(packages, raddle):
     for name, data in all_packages(raddle).items():
-        _require((packages / name).read_bytes() == data, f"{name} is another the second time")
-    print("ok  the same bytes again")
+        _require((packages / name).read_bytes() == data, f"{name} differs when it is built again")
+    print("ok  reproducible")
 
 
 def _output(command, **how):

@@ -1,16 +1,16 @@
-"""A wheel: a zip with a list of its own contents, as PEP 427 has it."""
+"""A wheel: a zip with a list of its contents (PEP 427)."""
 
 import base64
 import hashlib
 
 from archives import Entry, zipped
 
-#: A static binary needs no C library, so it suits the systems of both.
+#: A static binary needs no C library, so it runs on systems with glibc and with musl.
 _PLATFORM = "manylinux_2_17_x86_64.musllinux_1_2_x86_64"
 
 
 def wheel(name, version, summary, modules, scripts, licences, bills):
-    """The file name and the bytes. `modules` go where Python looks, `scripts` where the shell does."""
+    """Returns the file name and the bytes. `modules` are for Python's search path, `scripts` for the shell's."""
     about = f"{name}-{version}.dist-info"
     entries = [
         *modules,
@@ -21,7 +21,7 @@ def wheel(name, version, summary, modules, scripts, licences, bills):
         Entry(f"{about}/WHEEL", _wheel().encode()),
     ]
     entries.sort(key=lambda entry: entry.path)
-    # What lists all comes last.
+    # The list of all entries comes last.
     entries.append(_record(f"{about}/RECORD", entries))
     return f"{name}-{version}-py3-none-{_PLATFORM}.whl", zipped(entries)
 
@@ -51,7 +51,7 @@ def _wheel():
         [
             "Wheel-Version: 1.0\n",
             "Generator: raddle-packages\n",
-            # It belongs where this kind of machine's files go, not where plain Python does.
+            # Installed with platform-specific files, not with pure Python.
             "Root-Is-Purelib: false\n",
             *tags,
         ]

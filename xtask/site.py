@@ -1,6 +1,7 @@
-"""For `mdbook build`: adds the generated pages, and makes plain words of links to what is not in the book.
+"""A preprocessor for `mdbook build`: adds the generated pages, and replaces links to files outside the book
+with their text.
 
-mdBook hands the book over on stdin and takes it back from stdout.
+mdBook writes the book to stdin and reads the result from stdout.
 """
 
 import json
@@ -18,13 +19,13 @@ def main():
         return
     context, book = json.load(sys.stdin)
     top = Path(context["root"]) / context["config"]["book"]["src"]
-    # The name depends on the version of mdBook.
+    # The member's name depends on the version of mdBook.
     items = book["items"] if "items" in book else book["sections"]
     for chapter in _chapters(items):
         if chapter["source_path"] == _INDEX:
             chapter["sub_items"] = [_page(top, chapter, path) for path in _generated(top)]
     pages = {chapter["source_path"] for chapter in _chapters(items)}
-    # Other files are copied as they are.
+    # mdBook copies other files unchanged.
     copied = {it.relative_to(top).as_posix() for it in top.rglob("*.*") if it.suffix != ".md"}
     for chapter in _chapters(items):
         folder = posixpath.dirname(chapter["source_path"])
@@ -35,7 +36,7 @@ def main():
 
 def _chapters(items):
     for item in items:
-        # Titles of parts and lines between them are no pages.
+        # Part titles and separators are not pages.
         if isinstance(item, dict) and "Chapter" in item:
             yield item["Chapter"]
             yield from _chapters(item["Chapter"]["sub_items"])
@@ -63,7 +64,7 @@ def _page(top, parent, path):
 
 
 def _mended(link, folder, files):
-    """A link as it is in the book: READMEs are called index there, and of what is outside only the words stay."""
+    """Returns a link for the book: `README.md` becomes `index.md`, and a link to a file outside becomes its text."""
     words, target = link.groups()
     path, mark, heading = target.partition("#")
     if "://" in target or not path:

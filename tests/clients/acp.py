@@ -1,4 +1,4 @@
-"""The stock ACP adapter: acpx drives codex-acp, which drives our program."""
+"""The stock ACP adapter: acpx drives codex-acp, which drives Raddle."""
 
 import json
 import shlex
@@ -11,27 +11,27 @@ from model_script import ANSWER, MODEL, ModelScript
 from stand_in import StandIn
 from turns import Told
 
-#: Without a result to each of these the adapter gives up.
+#: The adapter fails without a result to each of these.
 NEEDED = ["initialize", "config/read", "account/read", "permissionProfile/list", "config/read"]
 
-#: In a session it asks for this too, and does without.
+#: In a session it also sends this request, and continues after an error.
 _SPARED_IN_A_SESSION = ["thread/goal/get"]
 
 _UNSUBSCRIBE = "thread/unsubscribe"
 _PROMPT = "what makes cloth?"
-#: When the turn is over, the adapter asks for a title in a thread of its own, with this model,
-#: whatever is configured. It does not wait for it, so a client that leaves may cut it anywhere.
+#: After the turn the adapter requests a title in a separate thread, always with this model. It does
+#: not wait for the title, so a client that disconnects may interrupt it anywhere.
 _TITLE_MODEL = "gpt-5.6-luna"
 
 
 def transcript(bench):
-    """As a program reads it: one JSON message of ACP per line."""
+    """Output for programs: one JSON message of ACP per line."""
     stand_in, script, code, out = _drives(bench, "json")
     require_equal("the client's exit code", code, 0)
     messages = [json.loads(line) for line in out.splitlines()]
     answers = _answers(messages)
     require_equal(
-        "what was answered", list(answers), ["initialize", "session/new", "session/prompt"]
+        "the responses", list(answers), ["initialize", "session/new", "session/prompt"]
     )
     agent = answers["initialize"]["result"]["agentInfo"]
     require_equal(
@@ -56,19 +56,19 @@ def transcript(bench):
 
 
 def text(bench):
-    """As a person reads it."""
+    """Output for users."""
     stand_in, script, code, out = _drives(bench, "text")
     require_equal("the client's exit code", code, 0)
     lines = [line for line in out.splitlines() if line]
-    require("[client] session/new (running)" in lines, "no session was asked for")
+    require("[client] session/new (running)" in lines, "no session was requested")
     require_equal("the last lines", lines[-2:], [ANSWER, "[done] end_turn"])
     _sent(bench, stand_in, script)
 
 
 def session(bench):
-    """Turns in a session that is kept, one of them cancelled; later the session is taken up again.
+    """Turns in a stored session, one of them cancelled; later the session is resumed.
 
-    Each command is a process; the adapter goes on between them, until the session is closed.
+    Each command is a process; the adapter runs on between them, until the session is closed.
     """
     model = MockModel(bench, [
         ("cloth", says(ANSWER)),
@@ -91,7 +91,7 @@ def session(bench):
     with ThreadPoolExecutor() as pool:
         third = pool.submit(acpx, "prompt", "what is yarn?")
         model.wait_until_held()
-        require_equal("what cancel says", acpx("cancel"), ["cancel requested"])
+        require_equal("the output of cancel", acpx("cancel"), ["cancel requested"])
         require_equal("the third turn", third.result(), ["[done] cancelled"])
     model.wait_until_left()
     (listed,) = acpx("sessions", "list")
@@ -99,19 +99,19 @@ def session(bench):
     require_equal("what was closed", acpx("sessions", "close"), [name])
 
     again = acpx("sessions", "new", "--resume-session", name)
-    require_equal("what was taken up", again, [name])
+    require_equal("the resumed session", again, [name])
     last = acpx("prompt", "what is silk?")
     require_equal("the last turn", last[-2:], ["from worms", "[done] end_turn"])
     acpx("sessions", "close")
 
     said = [("user", _PROMPT), ("assistant", ANSWER), ("user", "what is wool?")]
     more = [("assistant", "from sheep"), ("user", "what is yarn?"), ("user", "what is silk?")]
-    require_equal("what the model knows", model.asked()[-1], [*said, *more])
+    require_equal("the model's input", model.asked()[-1], [*said, *more])
     record = stand_in.record()
     require_answered(record, _SPARED_IN_A_SESSION)
-    # It closes a session only when it knows that nothing runs in it, and lets the thread go then.
+    # It closes a session only when nothing runs in it, and then unsubscribes from the thread.
     left = [call.params["threadId"] for call in record.calls() if call.method == _UNSUBSCRIBE]
-    require_equal("which threads were let go", left, [name, name])
+    require_equal("the unsubscribed threads", left, [name, name])
     turns = [call.params["threadId"] for call in record.calls() if call.method == "turn/start"]
     require_equal("the thread of each turn", turns, [name] * 4)
     ends = [it for it in Told(record, name).words if it.startswith("turn/completed")]
@@ -151,21 +151,21 @@ def run_acpx(bench, stand_in, output, *words):
 
 
 def _answers(messages):
-    """By the method they answer."""
+    """Returns the responses by their methods."""
     methods = {it["id"]: it["method"] for it in messages if "method" in it and "id" in it}
     answers = [it for it in messages if "method" not in it]
     return {methods[it["id"]]: it for it in answers if it.get("id") in methods}
 
 
 def _sent(bench, stand_in, script):
-    """What passed between the adapter and the server; gives the thread."""
+    """Checks the messages between the adapter and the server; returns the thread."""
     require_equal("the arguments", stand_in.starts(), [["app-server"]])
     record = stand_in.record()
     calls, before = require_calls(record, NEEDED, cut_after="turn/start")
     require_equal("the home", before[0].result["codexHome"], str(bench.server_home))
     main, title = require_threads(calls)
     thread = main.result["thread"]["id"]
-    # Each turn brings settings of its own: a mode, or the model for titles.
+    # Each turn has its own settings: a mode, or the model for titles.
     Told(record, thread).require_turns([_PROMPT], settings_change=True)
     if title.answers:
         told = Told(record, title.result["thread"]["id"])
@@ -181,8 +181,8 @@ def _asked(script):
     for model, texts in asked[1:]:
         ((role, said),) = texts
         require_equal("the model and the role for titles", [model, role], [_TITLE_MODEL, "user"])
-        require(said.endswith(_PROMPT), f"a title was asked for with {said!r}")
-    require(len(asked) <= 2, f"the model was asked {len(asked)} times")
+        require(said.endswith(_PROMPT), f"a title was requested with {said!r}")
+    require(len(asked) <= 2, f"the model received {len(asked)} requests")
     script.require_asked([(MODEL, [("user", _PROMPT)]), *asked[1:]])
 
 

@@ -1,4 +1,4 @@
-"""Permission, as the stock ACP adapter asks for it: of acpx, and of a client that chooses."""
+"""Permission requests of the stock ACP adapter: to acpx, and to a client that chooses."""
 
 import json
 import sys
@@ -13,26 +13,26 @@ from turns import Told
 
 _PROGRAM = Path(__file__).with_name("acp_asked_program.py")
 _COMMAND = "item/commandExecution/requestApproval"
-#: What the model runs when the user says a word. It writes outside the workspace.
+#: The command that the model runs for a prompt. It writes outside the workspace.
 _LINES = {
     "weave": "echo woven | tee -a ../cloth.txt",
     "dye": "echo dyed | tee -a ../cloth.txt",
     "spin": "echo spun | tee -a ../cloth.txt",
 }
-#: What must be offered.
+#: The options that must be offered.
 _OPTIONS = ["allow_once", "allow_for_session", "decline", "cancel"]
-#: How acpx ends if a permission was denied.
+#: Exit code of acpx if a permission was denied.
 _DENIED = 5
 
 
 def approve_all(bench):
-    """acpx says yes to everything."""
+    """acpx allows every request."""
     ends = ["completed", "it is woven"]
     _acpx(bench, "--approve-all", exit_code=0, decision="accept", ends=ends)
 
 
 def deny_all(bench):
-    """acpx says no to everything, and the model is told."""
+    """acpx denies every request, and the model reads the denial."""
     ends = ["failed", "as you like"]
     _acpx(bench, "--deny-all", exit_code=_DENIED, decision="decline", ends=ends)
 
@@ -42,7 +42,7 @@ def _acpx(bench, option, exit_code, decision, ends):
     stand_in = recorded(bench)
     code, out, _ = run_acpx(bench, stand_in, "json", option, "exec", "weave")
     require_equal("the client's exit code", code, exit_code)
-    require_equal("what the server was answered", _answers(stand_in.record()), [decision])
+    require_equal("the responses to the server", _answers(stand_in.record()), [decision])
     messages = [json.loads(line) for line in out.splitlines()]
     updates = [it["params"]["update"] for it in messages if it.get("method") == "session/update"]
     require_equal("how it ended", _ended(updates), ends)
@@ -54,7 +54,7 @@ def _acpx(bench, option, exit_code, decision, ends):
 
 
 def choose(bench):
-    """A client that allows it always is not asked again; one that cancels ends its turn."""
+    """A client that always allows a command gets no further request; a client that cancels ends its turn."""
     turns = [
         ("weave", ["allow_for_session"]),
         ("weave", []),
@@ -83,7 +83,7 @@ def choose(bench):
     expected = [woven, woven, ["failed", "as you like"], ["failed", ""]]
     require_equal("how they ended", ends, expected)
     given = ["acceptForSession", "decline", "cancel"]
-    require_equal("what the server was answered", _answers(stand_in.record()), given)
+    require_equal("the responses to the server", _answers(stand_in.record()), given)
     told = Told(stand_in.record(), seen["session"]).items("commandExecution")
     statuses = [item["status"] for item in told]
     require_equal("the commands", statuses, ["completed", "completed", "declined", "declined"])
@@ -92,7 +92,7 @@ def choose(bench):
 
 
 def _model(bench):
-    """The adapter has the model find a title in another thread, with what the user said in it."""
+    """The adapter requests a title in another thread, with the user's input."""
     model = MockModel(bench, [
         ("very short title", says(json.dumps({"title": "Weave"}))),
         *((said, [beyond(line)]) for said, line in _LINES.items()),
@@ -104,33 +104,33 @@ def _model(bench):
 
 
 def _require_asked(params, said):
-    """It is about the command, and everything can be chosen."""
+    """Checks that the request is about the command and has every option."""
     call = params["toolCall"]
-    require_equal("what is asked about", [call["kind"], call["title"]], ["execute", _LINES[said]])
+    require_equal("the act of the request", [call["kind"], call["title"]], ["execute", _LINES[said]])
     require_in_order([option["optionId"] for option in params["options"]], _OPTIONS)
 
 
 def _answers(record):
-    """What the server was answered each time that it asked about a command."""
+    """Returns the responses to the server's approval requests for commands."""
     asked = record.calls(by=SERVER)
-    require_equal("what the server asked", {call.method for call in asked}, {_COMMAND})
+    require_equal("the server's requests", {call.method for call in asked}, {_COMMAND})
     return [call.result["decision"] for call in asked]
 
 
 def _ended(updates):
-    """The last status of the tool, and what was said."""
+    """Returns the last status of the tool, and the message."""
     ends = [it for it in updates if it["sessionUpdate"] == "tool_call_update" and "status" in it]
     chunks = [it for it in updates if it["sessionUpdate"] == "agent_message_chunk"]
     return [ends[-1]["status"], "".join(it["content"]["text"] for it in chunks)]
 
 
 def _require_agreed(bench, model, stand_in, written, given):
-    """The disk has what was allowed, and the model was told what became of its calls."""
+    """Checks that the disk has the allowed changes, and that the model read the results of its calls."""
     file = bench.folder / "cloth.txt"
     require_equal("the file", file.read_text().split() if file.exists() else [], written)
     told = model.given()
     for text, expected in zip(told, given, strict=True):
-        require(expected in text, f"the model was told {text!r}, not {expected!r}")
+        require(expected in text, f"the model read {text!r}, not {expected!r}")
     require_equal("the server's exit code", stand_in.exits(), [0])
     require_no_panic(stand_in.stderr())
 

@@ -1,9 +1,9 @@
-"""A small ACP client: turns in which the adapter asks for permission, and it is given or not.
+"""A small ACP client: turns in which the adapter requests permission, and the client allows or denies it.
 
 Usage: acp_asked_program.py ADAPTER FOLDER TURNS
 
-TURNS is a list of turns, each of which is what the user says and a list of the options to choose, one
-for each time that permission is asked for. Prints what it saw, as JSON.
+TURNS is a list of turns: each is the user's input and a list of the options to choose, one per
+permission request. Prints what it received, as JSON.
 """
 
 import json
@@ -22,7 +22,7 @@ class Adapter:
         self.updates = []
 
     def call(self, method, params):
-        """Gives the result. What comes before it is kept, and permission given as was told."""
+        """Returns the result. Stores earlier messages, and answers permission requests with the next options."""
         self._count += 1
         self._send({"id": self._count, "method": method, "params": params})
         for line in self._process.stdout:
@@ -37,8 +37,8 @@ class Adapter:
                 case {"result": result, "id": self._count}:
                     return result
                 case {"error": error}:
-                    sys.exit(f"{method} was answered with {error}")
-        sys.exit(f"the adapter ended before it answered {method}")
+                    sys.exit(f"the response to {method} was {error}")
+        sys.exit(f"the adapter ended before its response to {method}")
 
     def close(self):
         self._process.stdin.close()

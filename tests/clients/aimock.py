@@ -1,6 +1,6 @@
-"""Turns with aimock as the vendor: someone else's reading of every wire that we speak.
+"""Turns with aimock as the vendor: an independent implementation of every wire of Raddle.
 
-It refuses what the vendors refuse in thinking that comes back, and answers only what a fixture foresees.
+It rejects returned reasoning as the vendors do, and responds only to requests that a fixture matches.
 """
 
 import json
@@ -13,7 +13,7 @@ from harness import DEADLINE_S, free_port, require, require_equal, wait_until
 from stdio_client import StdioClient
 
 WIRES = ["responses", "chat", "messages", "gemini"]
-#: Models that aimock lets think, by the wire; it goes by the name.
+#: Models for which aimock enables reasoning, by wire; it decides by the name.
 _MODELS = {
     "responses": "o3",
     "chat": "deepseek-reasoner",
@@ -45,7 +45,7 @@ _FIXTURES = [
 
 
 class AiMock:
-    """A process with these fixtures. `letters`: how many come at once."""
+    """A process with these fixtures. `letters`: the letters per chunk."""
 
     def __init__(self, bench, fixtures, letters=5):
         file = bench.folder / "fixtures.json"
@@ -62,7 +62,7 @@ class AiMock:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # This Node is a program that starts another.
+                # This Node is a wrapper that starts another process.
                 start_new_session=True,
             )
         bench.afterwards(self._end)
@@ -72,7 +72,7 @@ class AiMock:
         return f"{self.address}/{'v1beta' if wire == 'gemini' else 'v1'}"
 
     def journal(self):
-        """What it was asked and answered: bodies and statuses."""
+        """Returns its requests and responses: bodies and statuses."""
         with urllib.request.urlopen(f"{self.address}/v1/_requests", timeout=DEADLINE_S) as answer:
             return json.load(answer)
 
@@ -102,21 +102,21 @@ def _turns(wire):
         turn = client.turn("write it", effort="medium")
         require_equal("how it ended", [turn.status, turn.error], ["completed", None])
         kinds = ["userMessage", "reasoning", "agentMessage", "fileChange", "commandExecution"]
-        # On Responses aimock has models think even if no fixture says so.
+        # On Responses aimock sends reasoning even without a fixture for it.
         again = ["reasoning"] if wire == "responses" else []
         require_equal("the items", turn.kinds, [*kinds, *again, "agentMessage"])
         thinking = turn.items[1]
         thought = "".join(thinking["summary"] + thinking["content"])
-        require_equal("what it thought", thought, _THOUGHT)
-        require_equal("what it said", turn.text, _SAID)
+        require_equal("its reasoning", thought, _THOUGHT)
+        require_equal("its message", turn.text, _SAID)
         require_equal("the file", (bench.workspace / _FILE).read_text(), f"{_CONTENT}\n")
-        # What was thought and called goes back to it.
+        # Its reasoning and its calls come back to it.
         turn = client.turn("hurry", effort="medium")
         found = [turn.status, turn.retries, turn.text]
-        require_equal("how it went on", found, ["completed", 1, "Done. 🧵"])
+        require_equal("its continuation", found, ["completed", 1, "Done. 🧵"])
         client.leave()
         statuses = [it["response"]["status"] for it in vendor.journal()]
-        require_equal("what aimock answered", statuses, [200, 200, 429, 200])
+        require_equal("aimock's responses", statuses, [200, 200, 429, 200])
 
     return check
 

@@ -1,4 +1,4 @@
-"""How long `raddle exec` takes where nothing was before, beside `codex exec`: one run, taking turns."""
+"""The time of `raddle exec` in an empty home, compared with `codex exec`: single runs, alternating."""
 
 import statistics
 import tempfile
@@ -9,7 +9,7 @@ from mock_model import MODEL, MockModel, says
 
 _PAIRS = 10
 
-#: The ratio is a tenth to a sixth, also on a busy machine.
+#: The measured ratio is a tenth to a sixth, also on a busy machine.
 _RATIO_MAX = 0.5
 
 
@@ -26,10 +26,10 @@ def cold(bench):
         code, out, _ = run_client(bench, [program, "exec", "--json", *words, *sandbox, "hello"], environment)
         taken = time.monotonic() - begun
         require_equal(f"{program.name}'s exit code", code, 0)
-        require('"text":"here"' in out, f"{program.name} did not tell the answer: {out}")
+        require('"text":"here"' in out, f"{program.name} did not print the answer: {out}")
         return taken
 
-    # The first of each reads its program from the disk.
+    # The first run of each reads its program from the disk.
     pairs = [(seconds(bench.raddle), seconds(bench.parts.codex)) for _ in range(_PAIRS + 1)][1:]
     ours, theirs = (statistics.median(it) for it in zip(*pairs))
     ratio = statistics.median(ours / theirs for ours, theirs in pairs)

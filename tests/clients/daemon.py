@@ -1,4 +1,4 @@
-"""`raddle daemon`, as a user has it."""
+"""`raddle daemon`, as a user runs it."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ from harness import DEADLINE_S, require_equal, require_no_panic
 
 
 class Daemon:
-    """A server that was started in the background."""
+    """A server in the background."""
 
     def __init__(self, bench, *arguments):
         self._bench = bench
@@ -27,7 +27,7 @@ class Daemon:
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
     def _say(self, *words):
-        """The state that a command names which succeeds."""
+        """Returns the state that a successful command prints."""
         ran = self._run(*words, "--json")
         require_equal(f"daemon {words[0]}: exit code and stderr", (ran.returncode, ran.stderr), (0, ""))
         return json.loads(ran.stdout)["state"]

@@ -1,4 +1,4 @@
-"""The programs in `examples/`, run as a reader of their page would run them."""
+"""The programs in `examples/`, run as their README says."""
 
 import os
 import secrets
@@ -15,15 +15,15 @@ def over_stdio(bench):
     code, out, _ = run_client(bench, [sys.executable, program, bench.raddle], bench.environment())
     require_equal("the exit code", code, 0)
     for method in ("initialize", "config/read", "model/list"):
-        require(f"{method}\n{{" in out, f"no answer to {method} was printed")
+        require(f"{method}\n{{" in out, f"no response to {method} was printed")
 
 
 def coming_back(bench):
     program = _EXAMPLES / "rejoin.py"
     code, out, _ = run_client(bench, [sys.executable, program, bench.raddle], bench.environment())
     require_equal("the exit code", code, 0)
-    require("the turn was interrupted" in out, "the turn was not cut off")
-    require("letters, as the server has them" in out, "something was missed")
+    require("the turn was interrupted" in out, "the turn was not interrupted")
+    require("letters, as the server has them" in out, "notifications were missed")
 
 
 def over_a_websocket(bench):
@@ -38,13 +38,13 @@ def over_a_websocket(bench):
     require_equal("the exit code", code, 0)
     require_equal("the first word", out.split(" ")[0], "connected")
     require("\nmodels [" in out, "no models were printed")
-    require_equal("refused requests", server.refusals(), [])
+    require_equal("rejected requests", server.refusals(), [])
 
     code, _, err = _websocket(bench, address)
     require_equal("the exit code without a token", code, 1)
-    require("is the token right?" in err, "it does not say what is wrong")
-    # Node asks a second time by itself.
-    require_equal("refused requests", set(server.refusals()), {401})
+    require("is the token right?" in err, "the error does not name the cause")
+    # Node retries once.
+    require_equal("rejected requests", set(server.refusals()), {401})
     server.stop()
 
 

@@ -1,4 +1,4 @@
-"""What every check needs: a folder of its own, a server, and the words for what went wrong."""
+"""Basics of every check: a temporary folder, a server, and assertions."""
 
 import json
 import os
@@ -11,15 +11,15 @@ import threading
 import time
 from pathlib import Path
 
-#: For what never ends. Read from a slow disk, the three programs of the ACP adapter have taken 20 s to begin.
+#: Timeout. From a slow disk, the three programs of the ACP adapter have taken 20 s to start.
 DEADLINE_S = 90
-#: A user who owns nothing.
+#: An unprivileged user.
 _NOBODY = 65534
 METHOD_NOT_FOUND = -32601
 
 
 class Failure(Exception):
-    """A check found something wrong. The text says what was expected and what was there."""
+    """A failed check. The text has the expected and the actual value."""
 
 
 def require(true, otherwise):
@@ -32,7 +32,7 @@ def require_equal(what, found, expected):
 
 
 def wait_until(found, deadline_s=DEADLINE_S):
-    """Polls until `found()` gives something true, and gives that; None when the time is up."""
+    """Polls until `found()` returns a true value, and returns it; None after the timeout."""
     end = time.monotonic() + deadline_s
     while True:
         if value := found():
@@ -43,14 +43,14 @@ def wait_until(found, deadline_s=DEADLINE_S):
 
 
 def free_port():
-    """For servers that must be told one."""
+    """Returns a free port, for servers that need one."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 class Parts:
-    """The real clients, as `cargo xtask parts` lays them out."""
+    """The real clients, as `cargo xtask parts` installs them."""
 
     def __init__(self, root):
         self.root = root
@@ -68,7 +68,7 @@ class Parts:
         self.codex_acp = self._one("acpx-0.19.1/node_modules/.bin/codex-acp")
 
     def version(self, name):
-        """The version of a part, which its folder is named after."""
+        """Returns the version of a part, from the name of its folder."""
         found = [it.name.removeprefix(f"{name}-") for it in self.root.glob(f"{name}-[0-9]*/")]
         require_equal(f"how many versions of {name} there are", len(found), 1)
         return found[0]
@@ -81,7 +81,7 @@ class Parts:
 
 
 class Bench:
-    """Where one check is run. Everything in it is gone when the check is over."""
+    """The environment of one check. It is deleted when the check ends."""
 
     def __init__(self, folder, raddle, parts):
         self.folder = folder
@@ -90,13 +90,13 @@ class Bench:
         self.server_home = self._made("server-home")
         self.client_home = self._made("client-home")
         self.workspace = self._made("workspace")
-        #: Where a server on a socket is started. One on stdio is started by its client.
+        #: The working folder of a server on a socket. A client starts a server on stdio itself.
         self.server_folder = self._made("server-folder")
-        #: Who runs the server.
+        #: The user that runs the server.
         self.server_user = os.geteuid()
-        #: Whether it looks at a terminal, as the check then depends on when that draws and listens.
+        #: Whether it reads a terminal, whose timing the check then depends on.
         self.on_screen = False
-        #: Whether it holds the program to a limit in seconds.
+        #: Whether it checks a deadline in seconds.
         self.has_limit = False
         self._endings = []
         self._evidence = []
@@ -107,7 +107,7 @@ class Bench:
         return folder
 
     def have_no_rights(self):
-        """The server is run by an ordinary user from now on, also if these checks are run by root."""
+        """Runs the server as an unprivileged user from now on, also if root runs the checks."""
         if os.geteuid() != 0:
             return
         for folder in (self.folder.parent, self.folder):
@@ -116,7 +116,7 @@ class Bench:
             for path in (folder, *folder.rglob("*")):
                 os.chown(path, _NOBODY, _NOBODY)
         self.server_user = _NOBODY
-        # Where it lies, others may not be let in.
+        # Other users may have no access to its folder.
         program = shutil.copy(self.raddle, self.folder / "raddle")
         os.chmod(program, 0o755)
         self.raddle = self.folder / "raddle-of-nobody"
@@ -127,14 +127,14 @@ class Bench:
         self.raddle.chmod(0o755)
 
     def environment(self, **more):
-        """Nothing of the caller's: no keys, no proxies, no settings of another Codex."""
+        """Returns an environment without the caller's variables: no keys, no proxies, no settings of another Codex."""
         programs = [str(self.parts.node.parent), "/usr/local/bin", "/usr/bin", "/bin"]
         return {
             "PATH": os.pathsep.join(programs),
             "HOME": str(self.client_home),
             "CODEX_HOME": str(self.client_home),
             "RADDLE_HOME": str(self.server_home),
-            # What is left behind is found by its environment, so it must not be closed.
+            # Leftover processes are found by their environment, so it must stay readable.
             "RADDLE_DUMPABLE": "1",
             "RADDLE_LOG": "info",
             "RADDLE_LOG_FORMAT": "json",
@@ -143,19 +143,19 @@ class Bench:
         }
 
     def afterwards(self, end):
-        """Runs when the check is over, last first."""
+        """Registers a cleanup for the end of the check; the last one runs first."""
         self._endings.append(end)
 
     def serve(self, server):
-        """Has a server of the module `socketserver` serve until the check is over."""
-        # Closing waits for this poll.
+        """Runs a server of the module `socketserver` until the check ends."""
+        # Closing waits for this poll interval.
         serve = {"poll_interval": 0.02}
         threading.Thread(target=server.serve_forever, kwargs=serve, daemon=True).start()
         self.afterwards(server.server_close)
         self.afterwards(server.shutdown)
 
     def evidence(self, title, lines):
-        """Shown when the check fails: `lines()` is called only then."""
+        """Registers output for a failed check; `lines()` is called only then."""
         self._evidence.append((title, lines))
 
     def show(self):
@@ -175,7 +175,7 @@ class Bench:
             raise Failure(f"processes were left behind: {', '.join(names)}")
 
     def processes(self):
-        """What was started for this check: it has the check's folder in its environment."""
+        """Returns the processes of this check: those with its folder in their environment."""
         mark = os.fsencode(str(self.folder)) + b"/"
         found = []
         for entry in Path("/proc").iterdir():
@@ -185,7 +185,7 @@ class Bench:
                 if mark in (entry / "environ").read_bytes():
                     found.append((int(entry.name), (entry / "comm").read_text().strip()))
             except OSError:
-                # It ended meanwhile, or it is someone else's.
+                # It has ended, or it belongs to another user.
                 continue
         return found
 
@@ -207,7 +207,7 @@ class Server:
             )
         bench.afterwards(self._end)
         self.address = wait_until(self._announced)
-        require(self.address, "the server did not say where it listens")
+        require(self.address, "the server did not print its address")
 
     @property
     def port(self):
@@ -217,7 +217,7 @@ class Server:
         return self._log.read_text(errors="replace")
 
     def refusals(self):
-        """The status of each HTTP request that the log says was refused."""
+        """Returns the status of each HTTP request that the server logged as rejected."""
         entries = [json.loads(line) for line in self.stderr().splitlines() if line.startswith("{")]
         statuses = [entry.get("fields", {}).get("status") for entry in entries]
         return [status for status in statuses if status is not None]
@@ -228,7 +228,7 @@ class Server:
         return found and found.group(1)
 
     def stop(self):
-        """Asks it to end, and sees that it ends well and wrote nothing where it should not."""
+        """Ends the server, and checks its exit code and its output."""
         self._process.send_signal(signal.SIGTERM)
         try:
             out, _ = self._process.communicate(timeout=DEADLINE_S)
@@ -239,7 +239,7 @@ class Server:
         require_no_panic(self.stderr())
 
     def kill(self):
-        """Ends it as a lack of memory or of power would."""
+        """Kills the server without warning."""
         self._process.kill()
         self._process.wait()
 
@@ -255,7 +255,7 @@ def require_no_panic(stderr):
 
 
 def run_client(bench, command, environment, deadline_s=DEADLINE_S):
-    """Runs a client that ends by itself; gives its exit code, stdout and stderr."""
+    """Runs a client to its end; returns its exit code, stdout and stderr."""
     process = subprocess.Popen(
         [str(word) for word in command],
         env=environment,
@@ -264,7 +264,7 @@ def run_client(bench, command, environment, deadline_s=DEADLINE_S):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # A group of its own, so that its children end with it.
+        # Its own process group, so that its children end with it.
         start_new_session=True,
     )
     try:

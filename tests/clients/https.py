@@ -1,4 +1,4 @@
-"""A model behind TLS, with certificates of a CA that was made for the check, and behind a proxy too."""
+"""A model behind TLS with certificates of a temporary CA, and behind a proxy."""
 
 import base64
 import socket
@@ -15,7 +15,7 @@ _KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
 _PROMPT = "what makes cloth?"
 _UNCONNECTED = {"httpConnectionFailed": {"httpStatusCode": None}}
 _ONCE = {f"model_providers.{PROVIDER}.request_max_retries": "0"}
-#: A name that no resolver may ever know: only the proxy can tell where it is.
+#: A name that never resolves: only the proxy knows its address.
 _BEHIND = "vendor.test"
 _USER, _PASSWORD = "weaver", "of:silk"
 
@@ -26,20 +26,20 @@ def trusted(bench):
     script = ModelScript(bench, tls=ca.context("localhost"))
     turn = _turn(bench, script.settings_at("localhost"), ca.file)
     require_equal("the error", turn.error, None)
-    require_equal("what was said", turn.text, ANSWER)
-    require_equal("how often it was asked", len(script.asked()), 1)
+    require_equal("the message", turn.text, ANSWER)
+    require_equal("the number of requests", len(script.asked()), 1)
 
 
 def not_trusted(bench):
-    """Whoever cannot show that it is the vendor is told nothing, and not tried again."""
+    """A server without a valid certificate receives no request, and is not retried."""
     ca, other = Authority(bench, "ca"), Authority(bench, "other")
     script = ModelScript(bench, tls=ca.context("localhost"))
     refused = [
-        # By a CA that is not trusted.
+        # From an untrusted CA.
         ("localhost", other.file, "its certificate is not trusted"),
         # For another name.
         ("127.0.0.1", ca.file, "its certificate is not trusted"),
-        # Nobody is trusted.
+        # No trusted roots.
         ("localhost", bench.folder / "nowhere.pem", "there are no root certificates"),
     ]
     for host, roots, why in refused:
@@ -47,18 +47,18 @@ def not_trusted(bench):
         require_equal("the kind of the error", turn.error["codexErrorInfo"], _UNCONNECTED)
         for part in (why, "SSL_CERT_FILE", f"https://{host}:"):
             require(part in turn.error["message"], f"no {part!r} in {turn.error['message']!r}")
-        require_equal("how often it was tried again", turn.retries, 0)
-    require_equal("what the model was asked", script.asked(), [])
+        require_equal("the number of retries", turn.retries, 0)
+    require_equal("the requests to the model", script.asked(), [])
 
 
 def no_tls(bench):
-    """What speaks no TLS, or nothing at all, ends the turn within the limit of a connection."""
+    """A server that does not speak TLS, or does not respond, ends the turn within the connect timeout."""
     ca = Authority(bench, "ca")
     script = ModelScript(bench)
     plain = script.settings_at("localhost", scheme="https")
     turn = _turn(bench, {**plain, **_ONCE}, ca.file)
     require_equal("the kind of the error", turn.error["codexErrorInfo"], _UNCONNECTED)
-    require("http://?" in turn.error["message"], f"it says {turn.error['message']!r}")
+    require("http://?" in turn.error["message"], f"the error is {turn.error['message']!r}")
 
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = f'"https://127.0.0.1:{mute.getsockname()[1]}/v1"'
@@ -71,45 +71,45 @@ def no_tls(bench):
         }
         turn = _turn(bench, settings, ca.file)
         require_equal("the kind of the error", turn.error["codexErrorInfo"], _UNCONNECTED)
-        require("within 300 ms" in turn.error["message"], f"it says {turn.error['message']!r}")
+        require("within 300 ms" in turn.error["message"], f"the error is {turn.error['message']!r}")
 
 
 def through_a_proxy(bench):
-    """`https_proxy` leads to a model that can be reached in no other way, and hears nothing of what is said."""
+    """`https_proxy` connects to a model that is reachable in no other way, and sees only encrypted data."""
     ca = Authority(bench, "ca")
     script = ModelScript(bench, tls=ca.context(_BEHIND))
     proxy = Proxy(bench, to=script.port)
     settings = {**script.settings_at(_BEHIND), **_ONCE}
     turn = _turn(bench, settings, ca.file, https_proxy=proxy.address(_PASSWORD))
     require_equal("the error", turn.error, None)
-    require_equal("what was said", turn.text, ANSWER)
-    require_equal("how often it was asked", len(script.asked()), 1)
-    require_equal("what the proxy was asked", set(proxy.asked), {f"CONNECT {_BEHIND}:{script.port} HTTP/1.1"})
+    require_equal("the message", turn.text, ANSWER)
+    require_equal("the number of requests", len(script.asked()), 1)
+    require_equal("the requests to the proxy", set(proxy.asked), {f"CONNECT {_BEHIND}:{script.port} HTTP/1.1"})
     for word in (_PROMPT, ANSWER):
         require(word.encode() not in proxy.seen, f"the proxy saw {word!r}")
 
-    # Its refusal is told without what was to let us in, and nothing goes past it.
+    # Its rejection is reported without the password, and no request bypasses the proxy.
     turn = _turn(bench, settings, ca.file, https_proxy=proxy.address("another"))
     require_equal("the kind of the error", turn.error["codexErrorInfo"], _UNCONNECTED)
     message = turn.error["message"]
-    require("407" in message and "refused" in message, f"it says {message!r}")
-    require("another" not in message, f"it says {message!r}")
-    require_equal("how often it was asked", len(script.asked()), 1)
+    require("407" in message and "refused" in message, f"the error is {message!r}")
+    require("another" not in message, f"the error is {message!r}")
+    require_equal("the number of requests", len(script.asked()), 1)
 
-    # What `no_proxy` names is looked for without it, and not found.
+    # A host in `no_proxy` is resolved directly, and not found.
     asked = len(proxy.asked)
     outside = {"https_proxy": proxy.address(_PASSWORD), "no_proxy": _BEHIND}
     turn = _turn(bench, settings, ca.file, **outside)
     require_equal("the kind of the error", turn.error["codexErrorInfo"], _UNCONNECTED)
-    require_equal("what the proxy was asked besides", proxy.asked[asked:], [])
+    require_equal("further requests to the proxy", proxy.asked[asked:], [])
 
 
 class Proxy:
-    """Takes `CONNECT` of whoever knows the password, to wherever, and hands on what comes to one port here."""
+    """Accepts `CONNECT` with the password, to any host, and forwards the bytes to one local port."""
 
     def __init__(self, bench, to):
         self.asked = []
-        #: All that went through it, both ways.
+        #: All bytes that passed through it, in both directions.
         self.seen = bytearray()
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), _tunnel(self, to))
         self._server.daemon_threads = True
@@ -124,7 +124,7 @@ def _tunnel(proxy, port):
     secret = base64.b64encode(f"{_USER}:{_PASSWORD}".encode()).decode()
 
     class Handler(socketserver.StreamRequestHandler):
-        # One that reads ahead would keep what comes after the head.
+        # A buffered reader would keep the bytes after the head.
         rbufsize = 0
         timeout = 2 * DEADLINE_S
 
@@ -148,14 +148,14 @@ def _tunnel(proxy, port):
                     to.sendall(piece)
                 to.shutdown(socket.SHUT_WR)
             except OSError:
-                # One of them has gone, and the other notices.
+                # One side has disconnected, and the other notices.
                 pass
 
     return Handler
 
 
 class Authority:
-    """A CA, and the certificates it gives."""
+    """A CA and its certificates."""
 
     def __init__(self, bench, name):
         self._folder = bench.folder / name
@@ -168,7 +168,7 @@ class Authority:
         )
 
     def context(self, host):
-        """For a server that has a certificate for this name."""
+        """Returns a context for a server with a certificate for this name."""
         key, request = self._folder / "server.key", self._folder / "server.csr"
         certificate, more = self._folder / "server.pem", self._folder / "more.cnf"
         more.write_text(f"subjectAltName = DNS:{host}\n")
@@ -189,7 +189,7 @@ class Authority:
 
 
 def _turn(bench, settings, roots, **environment):
-    """A turn with a server of its own, which trusts these roots."""
+    """Runs a turn with a new server that trusts these roots."""
     client = StdioClient(bench, settings, SSL_CERT_FILE=str(roots), **environment)
     turn = client.turn(_PROMPT)
     client.leave()

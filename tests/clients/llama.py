@@ -1,7 +1,7 @@
-"""The stock clients with a real engine behind the server: llama.cpp, and a model that is always sure.
+"""The stock clients with a real engine as the model: llama.cpp with a deterministic model.
 
-Offered tools, the model writes a file, which needs the user's yes in a sandbox that only reads, and then
-says what it always says. So this is the whole loop: model, policy, user, disk, and the model again.
+With tools, the model writes a file, which needs the user's approval in a read-only sandbox, and then
+returns its fixed sentence. This is the whole loop: model, policy, user, disk, and the model again.
 """
 
 import json
@@ -24,7 +24,7 @@ def terminal_client(bench):
 
 
 def terminal_client_of_nobody(bench):
-    """The same if the server has no rights but an ordinary user's."""
+    """The same with a server of an unprivileged user."""
     _terminal_client(bench, has_rights=False)
 
 
@@ -43,7 +43,7 @@ def _terminal_client(bench, has_rights=True):
     terminal.wait_for(f"• Added {FILE} (+1 -0)")
     terminal.wait_for(f"1 +{CONTENT}")
     file = bench.server_folder / FILE
-    require(not file.exists(), "the file was written before anyone was asked")
+    require(not file.exists(), "the file was written before the approval request")
     terminal.press("y")
     terminal.wait_for(f"• {ANSWER}")
     terminal.wait_for(EMPTY_PROMPT)
@@ -55,7 +55,7 @@ def _terminal_client(bench, has_rights=True):
 
 
 def python_sdk(bench):
-    """The high-level client says yes to everything."""
+    """The high-level client approves every request."""
     model = LlamaModel(bench)
     network = "sandbox_workspace_write.network_access=true"
     command = [
@@ -71,7 +71,7 @@ def python_sdk(bench):
     for turn in turns:
         require_equal("the status", turn["status"], "completed")
         taken, made, both = turn["lastTokens"]
-        require_equal("the tokens that were made", made, ANSWER_TOKENS)
+        require_equal("the generated tokens", made, ANSWER_TOKENS)
         require(taken > 0 and both == taken + made, f"the tokens are {turn['lastTokens']}")
     _, made, _ = turns[-1]["totalTokens"]
     require_equal("all tokens", model.generated(), made)
@@ -83,22 +83,22 @@ def python_low_level(bench):
 
 
 def python_low_level_of_nobody(bench):
-    """The same if the server has no rights but an ordinary user's."""
+    """The same with a server of an unprivileged user."""
     _python_low_level(bench, has_rights=False)
 
 
 def python_on_chat(bench):
-    """The same, and the engine is spoken to on its Chat Completions wire."""
+    """The same on the engine's Chat Completions wire."""
     _python_low_level(bench, wire="chat")
 
 
 def python_on_messages(bench):
-    """The same on its Messages wire."""
+    """The same on the engine's Messages wire."""
     _python_low_level(bench, wire="messages")
 
 
 def _python_low_level(bench, has_rights=True, wire="responses"):
-    """The low-level client is asked, and says yes."""
+    """The low-level client receives the request and approves it."""
     model = LlamaModel(bench, wire)
     if not has_rights:
         bench.have_no_rights()
@@ -113,26 +113,26 @@ def _python_low_level(bench, has_rights=True, wire="responses"):
     code, out, _ = run_client(bench, command, bench.environment())
     require_equal("the program's exit code", code, 0)
     (turn,) = json.loads(out)["turns"]
-    require_equal("what was asked", [method for method, _ in turn["asked"]], [_PATCH])
+    require_equal("the requests", [method for method, _ in turn["asked"]], [_PATCH])
     ended = [turn["status"], turn["items"][-1]["text"]]
     require_equal("how it ended", ended, ["completed", ANSWER])
     _require_agreed(bench, bench.workspace / FILE, model, stand_in.record())
 
 
 def _require_agreed(bench, file, model, record):
-    """The disk, the item and what the model is told next say the same."""
+    """Checks that the disk, the item and the model's next input agree."""
     require_equal("the file", file.read_text(), CONTENT)
-    require_equal("whose it is", file.stat().st_uid, bench.server_user)
+    require_equal("its owner", file.stat().st_uid, bench.server_user)
     (asked,) = record.calls(by=SERVER)
-    require_equal("what was asked", [asked.method, asked.result], [_PATCH, {"decision": "accept"}])
+    require_equal("the requests", [asked.method, asked.result], [_PATCH, {"decision": "accept"}])
     told = [message for message, _ in record.told() if message.get("method") == "item/completed"]
     (item,) = (it["params"]["item"] for it in told if it["params"]["item"]["type"] == "fileChange")
     change = {"path": str(file), "kind": {"type": "add"}, "diff": CONTENT}
     require_equal("the item", [item["status"], item["changes"]], ["completed", [change]])
     tool, arguments, output = model.told()
     called = ["write_file", {"path": FILE, "content": CONTENT}]
-    require_equal("what the model called", [tool, arguments], called)
-    require(str(file) in output, f"the model was told {output!r}")
+    require_equal("the model's call", [tool, arguments], called)
+    require(str(file) in output, f"the model read {output!r}")
 
 
 def _overrides(model):

@@ -1,4 +1,4 @@
-"""A llama.cpp server as the model: real tokens out of a real engine, the same each time."""
+"""A llama.cpp server as the model: real tokens of a real engine, the same each time."""
 
 import json
 import re
@@ -9,10 +9,10 @@ from pathlib import Path
 
 from harness import DEADLINE_S, free_port, require, run_client, wait_until
 
-#: What the model says to everything, once it has written this file if it can.
+#: The model's response to every input, after it has written this file if it has tools.
 ANSWER = "All checks passed and the change is ready."
 FILE, CONTENT = "echo raddle", "echo raddle"
-#: Its tokens, the last of which ends it.
+#: Its number of tokens, including the end token.
 ANSWER_TOKENS = 10
 MODEL = "bigram"
 
@@ -20,9 +20,9 @@ _FOLDER = Path(__file__).with_name("llama")
 
 
 class LlamaModel:
-    """A process of its own, with a model that is made for it. What it is asked is kept on the way.
+    """A separate process with a generated model. A proxy in front of it records the requests.
 
-    `wire`: how it is spoken to, as the configuration has it. `port`: where, or anywhere.
+    `wire`: its wire, as in the configuration. `port`: its port, or any.
     """
 
     def __init__(self, bench, wire="responses", port=0):
@@ -31,7 +31,7 @@ class LlamaModel:
         python = bench.parts.llama_python
         make = [python, "-B", _FOLDER / "make_model.py", file, _FOLDER / "template.jinja"]
         code, _, err = run_client(bench, make, bench.environment())
-        require(code == 0, f"the model was not made: {err}")
+        require(code == 0, f"the model was not generated: {err}")
         self._log = bench.folder / "llama.log"
         bench.evidence("llama.cpp's log", lambda: self._log.read_text().splitlines()[-20:])
         with open(self._log, "wb") as log:
@@ -46,7 +46,7 @@ class LlamaModel:
             )
         bench.afterwards(self._end)
         found = re.fullmatch(r"(http://\S+)\n", self._process.stdout.readline())
-        require(found, "llama.cpp did not say where it listens")
+        require(found, "llama.cpp did not print its address")
         self.address = found.group(1)
         self.asked = []
         self._keeper = ThreadingHTTPServer(("127.0.0.1", port), _keeper(self.address, self.asked))
@@ -54,7 +54,7 @@ class LlamaModel:
 
     @property
     def settings(self):
-        """What a server must be told to use it: keys, and their values in TOML."""
+        """Returns the settings of a server that uses it: keys, and their values in TOML."""
         return {
             "model": f'"{MODEL}"',
             "model_provider": '"llama"',
@@ -63,7 +63,7 @@ class LlamaModel:
         }
 
     def told(self):
-        """Of the one call in the last thing it was asked: its tool, its arguments, and what came of it."""
+        """Returns the only call in the last request: its tool, its arguments and its result."""
         return _TOLD[self._wire](self.asked[-1])
 
     def configure(self, bench):
@@ -72,7 +72,7 @@ class LlamaModel:
         (bench.server_home / "config.toml").write_text("".join(lines))
 
     def generated(self):
-        """How many tokens it has made, by its own count."""
+        """Returns the number of generated tokens, by its own count."""
         with urllib.request.urlopen(f"{self.address}/metrics", timeout=DEADLINE_S) as answer:
             page = answer.read().decode()
         found = re.search(r"^llamacpp:tokens_predicted_total (\d+)", page, re.MULTILINE)
@@ -81,7 +81,7 @@ class LlamaModel:
 
     def require_generated(self, least):
         found = wait_until(lambda: self.generated() >= least)
-        require(found, f"llama.cpp made {self.generated()} tokens, not {least}")
+        require(found, f"llama.cpp generated {self.generated()} tokens, not {least}")
 
     def _end(self):
         self._process.kill()
@@ -91,7 +91,7 @@ class LlamaModel:
 
 def _told_on_responses(asked):
     call, output = (it for it in asked["input"] if it["type"] != "message")
-    require(output["call_id"] == call["call_id"], f"the output is of another call: {output}")
+    require(output["call_id"] == call["call_id"], f"the output belongs to another call: {output}")
     return call["name"], json.loads(call["arguments"]), output["output"]
 
 
@@ -99,7 +99,7 @@ def _told_on_chat(asked):
     (calls,) = (it["tool_calls"] for it in asked["messages"] if it.get("tool_calls"))
     (output,) = (it for it in asked["messages"] if it["role"] == "tool")
     (call,) = calls
-    require(output["tool_call_id"] == call["id"], f"the output is of another call: {output}")
+    require(output["tool_call_id"] == call["id"], f"the output belongs to another call: {output}")
     function = call["function"]
     return function["name"], json.loads(function["arguments"]), output["content"]
 
@@ -108,7 +108,7 @@ def _told_on_messages(asked):
     blocks = [block for message in asked["messages"] for block in message["content"]]
     (call,) = (it for it in blocks if it["type"] == "tool_use")
     (output,) = (it for it in blocks if it["type"] == "tool_result")
-    require(output["tool_use_id"] == call["id"], f"the output is of another call: {output}")
+    require(output["tool_use_id"] == call["id"], f"the output belongs to another call: {output}")
     return call["name"], call["input"], "".join(it["text"] for it in output["content"])
 
 
@@ -120,10 +120,10 @@ _TOLD = {
 
 
 def _keeper(address, asked):
-    """Hands requests on to llama.cpp, and keeps what was asked."""
+    """Forwards requests to llama.cpp, and records them."""
 
     class Handler(BaseHTTPRequestHandler):
-        # The library looks for this name.
+        # The library calls this name.
         def do_POST(self):
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             asked.append(json.loads(body))
@@ -138,6 +138,6 @@ def _keeper(address, asked):
                     self.wfile.flush()
 
         def log_message(self, *_):
-            """Nothing: llama.cpp has a log."""
+            """Logs nothing: llama.cpp has a log."""
 
     return Handler

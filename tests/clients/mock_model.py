@@ -1,4 +1,4 @@
-"""`raddle mock` as the model: it says what a check tells it, and goes on when it is let go."""
+"""`raddle mock` as the model: scripted responses, which a check can hold and release."""
 
 import json
 import re
@@ -11,11 +11,10 @@ MODEL = "mock"
 
 
 class MockModel:
-    """A process of the program under test. `answers`: a text in what was said, steps, how often.
+    """A process of the program under test. `answers`: a text to match in the input, steps, a maximum count.
 
-    The first answer whose text was said is given, if need be only so often; those without a text, which is
-    None, in turn. Steps are those of
-    `docs/mock.md`.
+    The mock uses the first answer whose text matches, at most so often; answers without a text (None) in
+    order. `docs/mock.md` defines the steps.
     """
 
     def __init__(self, bench, answers):
@@ -23,7 +22,7 @@ class MockModel:
         script.write_text("".join(_answer(*answer) for answer in answers))
         self._stderr = bench.folder / "mock.stderr"
         self._asked = []
-        bench.evidence("what the model was asked", lambda: self._asked)
+        bench.evidence("the requests to the model", lambda: self._asked)
         bench.evidence("the mock's stderr", lambda: self._stderr.read_text().splitlines()[-20:])
         with open(self._stderr, "wb") as stderr:
             self._process = subprocess.Popen(
@@ -37,7 +36,7 @@ class MockModel:
             )
         bench.afterwards(self._end)
         found = re.fullmatch(r"(http://\S+)/v1\n", self._process.stdout.readline())
-        require(found, "the mock did not say where it listens")
+        require(found, "the mock did not print its address")
         self.address = found.group(1)
 
     @property
@@ -49,7 +48,7 @@ class MockModel:
 
     @property
     def settings(self):
-        """What a server must be told to use it: keys, and their values in TOML."""
+        """Returns the settings of a server that uses it: keys, and their values in TOML."""
         return {
             "model": f'"{MODEL}"',
             "model_provider": f'"{MODEL}"',
@@ -57,39 +56,39 @@ class MockModel:
         }
 
     def configure(self, bench, **more):
-        """Writes the settings into the server's home, and more of them if there are."""
+        """Writes the settings, and further ones, into the server's home."""
         settings = {key: json.dumps(value) for key, value in more.items()} | self.settings
         lines = [f"{key} = {value}\n" for key, value in settings.items()]
         (bench.server_home / "config.toml").write_text("".join(lines))
 
     def asked(self):
-        """What was said so far in each call, as pairs of a role and a text. Titles are left out."""
+        """Returns the messages of each call, as pairs of a role and a text, without calls for titles."""
         return [_conversation(it) for it in self.bodies() if not _wants_an_object(it)]
 
     def bodies(self):
-        """All that it was sent in each call."""
+        """Returns the whole body of each call."""
         return [it["body"] for it in self.state()["requests"]]
 
     def efforts(self):
-        """How long it was told to think in each call. Titles are left out."""
+        """Returns the reasoning effort of each call, without calls for titles."""
         bodies = [it for it in self.bodies() if not _wants_an_object(it)]
         return [it.get("reasoning", {}).get("effort") for it in bodies]
 
     def tools(self):
-        """The names of the tools that it was told of in each call."""
+        """Returns the names of the tools in each call."""
         return [[tool["name"] for tool in it.get("tools", [])] for it in self.bodies()]
 
     def given(self):
-        """What its tools gave so far, as the last call had it. Titles are left out."""
+        """Returns the tool results in the last call, without calls for titles."""
         *_, last = (it["input"] for it in self.bodies() if not _wants_an_object(it))
         return [it["output"] for it in last if it["type"].endswith("_call_output")]
 
     def wait_until_held(self):
-        require(wait_until(lambda: self.state()["held"] == 1), "no answer is held")
+        require(wait_until(lambda: self.state()["held"] == 1), "no response is held")
 
     def wait_until_left(self):
-        """Waits until nobody waits for the answer that is held."""
-        require(wait_until(lambda: self.state()["held"] == 0), "the answer is still waited for")
+        """Waits until no client waits for the held response."""
+        require(wait_until(lambda: self.state()["held"] == 0), "a client still waits for the response")
 
     @property
     def release_address(self):
@@ -105,7 +104,7 @@ class MockModel:
             return json.load(answer)
 
     def _end(self):
-        # Kept for the evidence, which is shown when all processes have ended.
+        # Stored for the evidence, which is printed when all processes have ended.
         if self._process.poll() is None:
             self._asked = [json.dumps(it.get("input"))[-1000:] for it in self.bodies()]
         self._process.terminate()
@@ -118,33 +117,33 @@ def says(text):
 
 
 def calls(tool, arguments):
-    """Calls a tool, and says no more."""
+    """Calls a tool, without a message."""
     return f"call = {json.dumps(tool)}, arguments = {_inline(arguments)}"
 
 
 def beyond(line):
-    """Runs a command outside the sandbox, for which someone must be asked."""
+    """Runs a command outside the sandbox, which needs an approval."""
     wish = {"sandbox_permissions": "require_escalated", "justification": "May I?"}
     return calls("exec_command", {"cmd": line, **wish})
 
 
 def patches(text):
-    """Calls the tool for patches, which takes plain text."""
+    """Calls the tool for patches, whose input is plain text."""
     return f"call = \"apply_patch\", input = {json.dumps(text)}"
 
 
 def held(text):
-    """Begins, says nothing until it is let go, and then the text."""
+    """Starts a response, waits until it is released, and sends the text."""
     return ["held = true", *says(text)]
 
 
 def begun(text):
-    """Says the first five letters, and then nothing for longer than anyone waits."""
+    """Sends the first five letters, and then nothing for longer than any timeout."""
     return [f"text = {json.dumps(text)}, size = 5, gap_ms = 600000"]
 
 
 def title(text):
-    """The answer to a client that asks for one. It repeats the user, so this goes first."""
+    """The response to a client's request for a title. The request repeats the user's input, so this comes first."""
     return ("task title", says(json.dumps({"title": text})))
 
 
@@ -156,7 +155,7 @@ def _answer(said, steps, times=None):
 
 
 def _inline(value):
-    """As TOML writes it in one line. Texts and numbers are as in JSON."""
+    """Returns a value as TOML in one line. Strings and numbers are as in JSON."""
     match value:
         case dict():
             return f"{{ {', '.join(f'{key} = {_inline(it)}' for key, it in value.items())} }}"
@@ -171,19 +170,19 @@ def _wants_an_object(body):
 
 
 def _conversation(body):
-    """What was said. What the server itself tells the model, once, is checked and left out."""
+    """Returns the messages. Checks the server's own message to the model, which comes once, and leaves it out."""
     said = [
         (item.get("role"), _text(item.get("content", [])))
         for item in body.get("input", [])
     ]
     (role, told), *rest = said
-    require_equal("who tells the model where it works", role, "user")
-    require(told.startswith("# Where you work\n"), f"the model was told {told!r}")
+    require_equal("the role of the server's own message", role, "user")
+    require(told.startswith("# Where you work\n"), f"the model read {told!r}")
     return rest
 
 
 def _text(content):
-    """What the model said is a text, what it was told has parts."""
+    """Returns the text: a message of the model is a string, other messages have parts."""
     if isinstance(content, str):
         return content
     return "".join(part.get("text", "") for part in content)

@@ -1,4 +1,4 @@
-"""A model that says the same to everyone: the server's provider, as far as these checks go."""
+"""A model with a fixed response: the provider in these checks."""
 
 import json
 import threading
@@ -9,7 +9,7 @@ from harness import require, require_equal, wait_until
 PROVIDER = "script"
 MODEL = "loom"
 PIECES = ["warp ", "and ", "weft"]
-#: What every turn ends up saying.
+#: The message of every turn.
 ANSWER = "".join(PIECES)
 INPUT_TOKENS, OUTPUT_TOKENS = 7, 3
 
@@ -18,11 +18,11 @@ _PATIENCE_S = 30
 
 
 class ModelScript:
-    """Answers as the OpenAI Responses API does, and keeps what it was asked.
+    """Responds as the OpenAI Responses API does, and records its requests.
 
-    `pieces_seen` counts the pieces of text that have reached the client. With it, the script says
-    its first piece and then waits until that one has arrived before it says the rest. With `tls`, a
-    context of the module `ssl`, it speaks TLS.
+    `pieces_seen` counts the deltas that have reached the client. With it, the script sends its first
+    delta and waits until it has arrived before it sends the rest. With `tls`, a context of the module
+    `ssl`, it uses TLS.
     """
 
     def __init__(self, bench, pieces_seen=None, tls=None):
@@ -36,7 +36,7 @@ class ModelScript:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
             self._scheme = "https"
         bench.serve(self._server)
-        bench.evidence("what the model was asked", self._lines)
+        bench.evidence("the requests to the model", self._lines)
 
     @property
     def port(self):
@@ -44,11 +44,11 @@ class ModelScript:
 
     @property
     def settings(self):
-        """What a server must be told to use it: keys, and their values in TOML."""
+        """Returns the settings of a server that uses it: keys, and their values in TOML."""
         return self.settings_at("127.0.0.1")
 
     def settings_at(self, host, scheme=None):
-        """The same, if it is to be reached under this name, or in another way than it wants to be."""
+        """The same, with another host name or scheme."""
         address = f"{scheme or self._scheme}://{host}:{self.port}/v1"
         return {
             "model": f'"{MODEL}"',
@@ -62,21 +62,21 @@ class ModelScript:
         (bench.server_home / "config.toml").write_text("".join(lines))
 
     def asked(self):
-        """Each request as the model's name and the texts so far, as pairs of a role and a text."""
+        """Returns each request: the model's name and the messages, as pairs of a role and a text."""
         with self._lock:
             return [(it.get("model"), _conversation(it)) for it in self._requests]
 
     def require_asked(self, expected):
-        """It was asked this, in this order, and for a stream each time."""
-        require_equal("what the model was asked", self.asked(), expected)
+        """Checks its requests and their order, and that each asked for a stream."""
+        require_equal("the requests to the model", self.asked(), expected)
         self.require_well_formed()
 
     def require_well_formed(self):
         with self._lock:
-            require_equal("what is wrong with the requests", self._oddities, [])
+            require_equal("the faults of the requests", self._oddities, [])
 
     def take(self, path, body):
-        """Gives whether a model would answer it."""
+        """Returns whether a model would accept the request."""
         try:
             request = json.loads(body)
         except ValueError:
@@ -90,7 +90,7 @@ class ModelScript:
         return good
 
     def events(self):
-        """The answer. The first piece may have to arrive before the next is said."""
+        """Yields the response. With `pieces_seen` the first delta must arrive before the next is sent."""
         before = self._pieces_seen and self._pieces_seen()
         for event in _EVENTS:
             yield event
@@ -106,20 +106,20 @@ class ModelScript:
 
 
 def _conversation(request):
-    """What was said. What the server itself tells the model, once, is checked and left out."""
+    """Returns the messages. Checks the server's own message to the model, which comes once, and leaves it out."""
     said = [
         (item.get("role"), _text(item.get("content", [])))
         for item in request.get("input", [])
     ]
     told, rest = said[:1], said[1:]
-    require_equal("who tells the model where it works", [role for role, _ in told], ["user"])
-    require(told[0][1].startswith("# Where you work\n"), f"the model was told {told[0][1]!r}")
+    require_equal("the role of the server's own message", [role for role, _ in told], ["user"])
+    require(told[0][1].startswith("# Where you work\n"), f"the model read {told[0][1]!r}")
     return rest
 
 
 def _handler(script):
     class Handler(BaseHTTPRequestHandler):
-        # The library looks for this name.
+        # The library calls this name.
         def do_POST(self):
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             if not script.take(self.path, body):
@@ -133,11 +133,11 @@ def _handler(script):
                     frame = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
                     self.wfile.write(frame.encode())
             except OSError:
-                # The server left before the end; whoever misses an answer says so.
+                # The server disconnected before the end; a check that misses the response fails.
                 pass
 
         def log_message(self, *_):
-            """Nothing: the evidence has it."""
+            """Logs nothing: the evidence has the requests."""
 
     return Handler
 
@@ -164,7 +164,7 @@ _EVENTS = [
 
 
 def _text(content):
-    """What the model said is a text, what it was told has parts."""
+    """Returns the text: a message of the model is a string, other messages have parts."""
     if isinstance(content, str):
         return content
     return "".join(part.get("text", "") for part in content)

@@ -1,7 +1,7 @@
-"""`## Install` and `## First answer` of README.md, done to the letter by someone who has just come.
+"""`## Install` and `## First answer` of README.md, followed to the letter by a new user.
 
-It is a user of whom the system has never heard, with an empty home and a folder with the packages in it; the model is
-a llama.cpp server that runs already, at the address where README expects it. Every command is the page's.
+The user id has no account, an empty home and a folder with the packages. The model is a running llama.cpp
+server at the address that README expects. Every command comes from the page.
 """
 
 import os
@@ -21,12 +21,12 @@ sys.path.append(str(_TOP / "packages"))
 from stranger import Stranger, node_for_strangers
 
 _SECTIONS = ("Install", "First answer")
-#: Where `llamacpp/…` looks, which is the usual port of that server.
+#: The port of `llamacpp/…`, which is the default of that server.
 _PORT = 8080
 _PACKAGING_S = 180
-#: For lines that never end; pip and npm are among them.
+#: Timeout of a command; pip and npm are among them.
 _BLOCK_S = 900
-#: How a question ends: with its keys.
+#: The end of a question: its keys.
 _QUESTION = re.compile(r"\[y/.*\bn\b.*\]")
 
 
@@ -40,18 +40,18 @@ def new_user(bench):
     for number, block in enumerate(_blocks((_TOP / "README.md").read_text())):
         newcomer.pastes(f"block-{number}", block)
     took = time.monotonic() - begun
-    # Most of it is pip, npm and a model: a figure, not a limit.
+    # Most of the time is pip, npm and a model: reported, not limited.
     print(f"        README's commands took {took:.0f} s")
-    require("raddle doctor" in newcomer.pasted, "README does not say `raddle doctor`")
+    require("raddle doctor" in newcomer.pasted, "README does not mention `raddle doctor`")
     require(ANSWER in newcomer.shown, f"the model's answer was not shown: {newcomer.shown}")
-    require(newcomer.agreed, "nobody was asked")
+    require(newcomer.agreed, "there was no approval request")
     file = newcomer.folder / FILE
-    require_equal("the file that was agreed to", file.read_text(), CONTENT)
-    require_equal("whose it is", file.stat().st_uid, newcomer.user)
+    require_equal("the approved file", file.read_text(), CONTENT)
+    require_equal("its owner", file.stat().st_uid, newcomer.user)
 
 
 class Newcomer:
-    """A stranger with a terminal, and a folder with the packages."""
+    """An unprivileged user with a terminal and a folder with the packages."""
 
     def __init__(self, bench, packages):
         self._bench = bench
@@ -60,7 +60,7 @@ class Newcomer:
         self.agreed = 0
         for folder in (bench.folder.parent, bench.folder):
             folder.chmod(0o711)
-        # What is copied here must be open to others; the rest of these checks is not.
+        # The copies must be readable for other users; the rest of these checks is not.
         before = os.umask(0o022)
         node = node_for_strangers(bench.parts.root, bench.folder / "node")
         self._stranger = Stranger(bench.folder / "h", node)
@@ -73,11 +73,11 @@ class Newcomer:
         return self._stranger.user
 
     def pastes(self, name, block):
-        """Runs the lines in a terminal, and says yes when asked."""
-        # What a terminal is told once it knows from then on.
+        """Runs the lines in a terminal, and approves every question."""
+        # Each block runs in a new shell, so earlier `export` lines are repeated.
         known = "".join(line + "\n" for line in self.pasted.splitlines() if line.startswith("export "))
         self.pasted += block
-        # This model writes it whenever it may.
+        # This model writes the file whenever it can.
         (self.folder / FILE).unlink(missing_ok=True)
         command = [*self._stranger.runs, "sh", "-ec", f"cd {self.folder}\n{known}{block}"]
         terminal = Terminal(self._bench, command, self._stranger.environment, name)
@@ -88,7 +88,7 @@ class Newcomer:
             if terminal.ended():
                 return True
             if len(_QUESTION.findall(terminal.screen())) > answered:
-                require(not (self.folder / FILE).exists(), "it was done before it was agreed to")
+                require(not (self.folder / FILE).exists(), "it was done before the approval")
                 terminal.press("y", "Enter")
                 answered += 1
             return False
@@ -102,13 +102,13 @@ class Newcomer:
 
 
 def _blocks(page):
-    """What the page has one type in these sections."""
+    """Returns the commands of these sections of the page."""
     blocks = []
     for title in _SECTIONS:
         section = re.search(rf"^## {title}\n(.*?)^## ", page, re.MULTILINE | re.DOTALL)
         require(section, f"README.md has no section {title!r}")
         found = re.findall(r"^```sh\n(.*?)^```$", section.group(1), re.MULTILINE | re.DOTALL)
-        require(found, f"nothing is to be typed in {title!r}")
+        require(found, f"{title!r} has no commands")
         blocks += found
     return blocks
 

@@ -1,4 +1,4 @@
-"""`/livez` and `/metrics` of a server that stock clients use, read by Prometheus' own parser."""
+"""`/livez` and `/metrics` of a server with stock clients, parsed by Prometheus' own library."""
 
 import json
 import secrets
@@ -15,7 +15,7 @@ _PROGRAM = Path(__file__).with_name("prometheus_program.py")
 
 
 def watched(bench):
-    """A turn moves the counters. Who has no token is not told of them."""
+    """A turn changes the counters. A request without the token is rejected."""
     model = MockModel(bench, [title("Weave cloth"), ("cloth", says("warp and weft"))])
     model.configure(bench)
     token = secrets.token_hex(16)
@@ -36,7 +36,7 @@ def watched(bench):
     terminal.wait_for(f"{MODEL} default")
     terminal.enter("what makes cloth?")
     terminal.wait_for("• warp and weft")
-    # The client has the thread named in another one.
+    # The client requests a title in another thread.
     terminal.wait_for("· Weave cloth")
     named = wait_until(lambda: _metrics(bench, server, token).get(_ENDED) == 2)
     require(named, "the turns did not end")
@@ -52,7 +52,7 @@ def watched(bench):
 
     gone = 'raddle_connections_open{transport="websocket"}'
     left = wait_until(lambda: _metrics(bench, server, token)[gone] == 0)
-    require(left, "the client still counts")
+    require(left, "the client is still counted")
     server.stop()
     require(token not in server.stderr(), "the token is in the log")
 
@@ -66,16 +66,16 @@ def stuck(bench):
     holder = sqlite3.connect(journal, isolation_level=None)
     bench.afterwards(holder.close)
     holder.execute("BEGIN IMMEDIATE")
-    # What was found before the lock was taken is good for a second.
+    # An earlier result is cached for a second.
     seen = (503, "ok", "stuck")
-    require(wait_until(lambda: _health(server) == seen, deadline_s=5), "nobody notices within 5 s")
+    require(wait_until(lambda: _health(server) == seen, deadline_s=5), "/livez does not report it within 5 s")
     holder.execute("ROLLBACK")
-    require(wait_until(lambda: _health(server) == (200, "ok", "ok")), "it stays stuck")
+    require(wait_until(lambda: _health(server) == (200, "ok", "ok")), "it does not recover")
     server.stop()
 
 
 def _health(server):
-    """The status, and the states of the loop and the store."""
+    """Returns the status, and the states of the loop and the store."""
     status, page = _get(server, "/livez")
     parts = json.loads(page)["parts"]
     return status, parts["loop"], parts["store"]
@@ -93,7 +93,7 @@ _DURING = {
 
 
 def _metrics(bench, server, token):
-    """Each sample by its name and labels, as Prometheus reads them."""
+    """Returns each sample by its name and labels, as Prometheus parses them."""
     status, page = _get(server, "/metrics", token)
     require_equal("/metrics", status, 200)
     file = bench.folder / "metrics.txt"

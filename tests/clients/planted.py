@@ -1,9 +1,9 @@
-"""Fifty planted keys, and where they turn up: with the vendor, and nowhere else.
+"""Fifty planted keys, which only the vendor may receive.
 
-They stand wherever a configuration or an environment can hold one, and a vendor repeats them when it refuses. Every
-other one has letters that addresses and JSON write in more than one way: of those, the part before them is looked for.
-What is looked through: the server's home with its journal, its log with everything in it, what the client hears,
-`/metrics`, and what the mock shows of what it was asked.
+They are in every place of a configuration or an environment that can hold one, and a vendor repeats them in its
+errors. Every other key has letters that URLs and JSON can encode in several ways: of those, the check searches for
+the part before such letters. It searches the server's home with its journal, its log at the highest level, the
+messages to the client, `/metrics`, and the requests that the mock shows.
 """
 
 import itertools
@@ -20,12 +20,12 @@ from socket_client import SocketClient
 
 _WIRES = ["responses", "chat", "messages", "gemini"]
 _COUNT = 50
-#: Is in the journal, so that looking for it there finds something.
+#: A text in the journal, which proves that the search finds texts there.
 _PROMPT = "what makes cloth-for-the-journal?"
 
 
 class Plants:
-    """Keys, none like the other, each with the place where it stands."""
+    """Distinct keys, each with the place where it is planted."""
 
     def __init__(self):
         self._numbers = itertools.count(1)
@@ -40,12 +40,12 @@ class Plants:
         return key
 
     def found(self, text):
-        """The places of those that are in a text."""
+        """Returns the places of the keys that a text contains."""
         return [place for key, place in self.all.items() if key.partition("+")[0] in text]
 
 
 class Teller:
-    """A vendor that refuses everyone and repeats all that it was sent: in place of an answer, or in one."""
+    """A vendor that rejects every request and repeats it: instead of a response, or within one."""
 
     def __init__(self, bench):
         self.heard = []
@@ -81,26 +81,26 @@ def nowhere(bench):
     client.leave()
     server.stop()
 
-    # The keys reached the vendor: what was never sent could not come back.
+    # The keys reached the vendor; otherwise it could not repeat them.
     missed = set(plants.all.values()) - set(plants.found(json.dumps(teller.heard)))
     unsent = {place for place in missed if "sent by tells" in place}
     require_equal("the keys that were not sent", unsent, set())
     places = {
         "the log": server.stderr(),
-        "what the client heard": "".join(client.lines),
+        "the messages to the client": "".join(client.lines),
         "the metrics": metrics,
         "what the mock shows": json.dumps(model.state()),
         "the mock's log": model.stderr(),
         **_home(bench),
     }
-    require("cloth-for-the-journal" in places["the journal"], "the journal cannot be looked through")
+    require("cloth-for-the-journal" in places["the journal"], "the search finds nothing in the journal")
     require("raddle_turns_started_total" in metrics, "there are no metrics")
     for place, text in places.items():
         require_equal(f"the keys in {place}", plants.found(text), [])
 
 
 def _providers(plants, environment, model, teller):
-    """Everything a provider can be told, for one that answers, one that tells, and one that is not there."""
+    """Returns every setting of a provider, for one that responds, one that repeats keys, and one that is unreachable."""
     providers = {}
     for wire in _WIRES:
         for name, port in {"good": model.port, "tells": teller.port, "gone": free_port()}.items():
@@ -150,7 +150,7 @@ def _metrics(server, token):
 
 
 def _home(bench):
-    """What the server keeps, but for what the user wrote there. The journal is read as the database it is, too."""
+    """Returns the server's files, without the user's. The journal is also read as a database."""
     files = [it for it in bench.server_home.rglob("*") if it.is_file() and it.name != "config.toml"]
     found = {f"the file {it.name}": it.read_bytes().decode(errors="replace") for it in files}
     journal = sqlite3.connect(bench.server_home / "threads" / "journal.sqlite")
@@ -164,15 +164,15 @@ def _home(bench):
 
 def _teller(heard):
     class Handler(BaseHTTPRequestHandler):
-        # The library looks for this name.
+        # The library calls this name.
         def do_POST(self):
             self.rfile.read(int(self.headers.get("content-length", 0)))
             told = f"{self.path} {dict(self.headers)}"
             heard.append(told)
-            # Some repeat a key as their own parts wrote it.
+            # Some vendors repeat a key in another encoding.
             headers = str(dict(self.headers))
             told += " " + told.replace("/", "\\/") + " " + urllib.parse.quote(headers, safe="")
-            # In the middle of an answer on the wires where that is an event like any other.
+            # Within a response, on the wires where an error is an event.
             if "/chat/" in self.path or ":stream" in self.path:
                 status, kind, body = 200, "text/event-stream", f"data: {_error(told)}\n\n"
             else:
@@ -183,7 +183,7 @@ def _teller(heard):
             self.wfile.write(body.encode())
 
         def log_message(self, *_):
-            """Nothing: the check reads what was heard."""
+            """Logs nothing: the check reads the recorded requests."""
 
     return Handler
 

@@ -1,4 +1,4 @@
-"""Run by the Python that has Prometheus' client library: reads a page, and is strict about it.
+"""Run by the Python with Prometheus' client library: parses a page strictly.
 
 Usage: prometheus_program.py FILE
 
@@ -17,7 +17,7 @@ def main():
     samples, families = {}, set()
     for family in text_string_to_metric_families(page):
         if family.name in families:
-            sys.exit(f"the family {family.name} is there twice")
+            sys.exit(f"duplicate family: {family.name}")
         families.add(family.name)
         if family.type == "unknown" or not family.documentation:
             sys.exit(f"the family {family.name} has no type or no help")
@@ -25,7 +25,7 @@ def main():
             labels = ",".join(f'{name}="{value}"' for name, value in sample.labels.items())
             name = f"{sample.name}{{{labels}}}" if labels else sample.name
             if name in samples:
-                sys.exit(f"the sample {name} is there twice")
+                sys.exit(f"duplicate sample: {name}")
             samples[name] = sample.value
     print(json.dumps(samples))
 

@@ -1,4 +1,4 @@
-"""The stock Python SDK, given our program as `codex_bin`."""
+"""The stock Python SDK with Raddle as `codex_bin`."""
 
 import json
 from pathlib import Path
@@ -72,7 +72,7 @@ def _drives(bench, kind):
     stand_in = StandIn(bench.folder, bench.raddle)
     bench.evidence("the last messages", lambda: stand_in.record().tail())
     bench.evidence("the server's stderr", lambda: stand_in.stderr().splitlines()[-40:])
-    # The model does not go on before its first piece is on its way to the client.
+    # The model continues only after its first delta is on its way to the client.
     script = ModelScript(bench, pieces_seen=lambda: len(_deltas(stand_in.record())))
     settings = {**script.settings, _NETWORK_ACCESS: "true"}
     overrides = [f"{key}={value}" for key, value in settings.items()]
@@ -93,7 +93,7 @@ def _drives(bench, kind):
 
 
 def threads(bench):
-    """Turns that are streamed, stopped, steered and summed up; threads that are kept."""
+    """Turns that are streamed, interrupted, steered and compacted; threads that are stored."""
     stand_in = StandIn(bench.folder, bench.raddle)
     bench.evidence("the last messages", lambda: stand_in.record().tail())
     bench.evidence("the server's stderr", lambda: stand_in.stderr().splitlines()[-40:])
@@ -125,7 +125,7 @@ def threads(bench):
 
 
 def goal(bench):
-    """A goal that takes two turns and is reached, and one that is given up."""
+    """A goal that is reached in two turns, and one that is cleared."""
     stand_in = StandIn(bench.folder, bench.raddle)
     bench.evidence("the last messages", lambda: stand_in.record().tail())
     bench.evidence("the server's stderr", lambda: stand_in.stderr().splitlines()[-40:])
@@ -147,17 +147,17 @@ def goal(bench):
     require_equal("the goal that was given up", seen["given up"], {**one, **given_up})
     first = ["active", "active", "complete", "complete"]
     second = ["cleared", "active", "paused", "paused"]
-    require_equal("how the goals stood", _goals(stand_in.record()), [*first, *second])
-    # Once the goal is reached there is nothing to update.
+    require_equal("the states of the goals", _goals(stand_in.record()), [*first, *second])
+    # After the goal is reached, the tool is no longer offered.
     offered = ["update_goal" in tools for tools in model.tools()]
-    require_equal("when the goal could be updated", offered, [True, True, False, True])
+    require_equal("the calls that offered update_goal", offered, [True, True, False, True])
     require_answered(stand_in.record())
     require_equal("the server's exit code", stand_in.exits(), [0])
     require_no_panic(stand_in.stderr())
 
 
 def _goals(record):
-    """Where goals stood, one after the other."""
+    """Returns the states of the goals, in order."""
     stood = []
     for message, _ in record.told():
         match message:
@@ -169,25 +169,25 @@ def _goals(record):
 
 
 def _knew(asked):
-    """What the model was told where that is not simply all that was said."""
+    """Checks the model's input where it differs from the whole conversation."""
     yarn = [("user", "what makes cloth?"), ("assistant", ANSWER), ("user", "what is yarn?")]
     linen = [*yarn, ("assistant", "spun "), ("user", "what is linen?")]
     answered = [*linen, ("assistant", "from flax"), ("assistant", "that grows")]
     wool = [*answered, ("user", "and what is wool?")]
     _, stopped, first, steered, summing, silk, hemp, felt = asked
-    require_equal("what was stopped", stopped, yarn)
-    require_equal("what came after it", first, linen)
-    require_equal("what was steered", steered, wool)
-    require_equal("what was summed up", summing[:-1], [*wool, ("assistant", "from sheep")])
+    require_equal("the input of the interrupted turn", stopped, yarn)
+    require_equal("the input after it", first, linen)
+    require_equal("the input of the steered turn", steered, wool)
+    require_equal("the input of the compaction", summing[:-1], [*wool, ("assistant", "from sheep")])
     summary = [("user", "We spoke of cloth."), ("user", "what is silk?")]
-    require_equal("what came after the sum", silk, summary)
+    require_equal("the input after the compaction", silk, summary)
     more = [*summary, ("assistant", "from worms")]
-    require_equal("what the fork knows", hemp, [*more, ("user", "what is hemp?")])
+    require_equal("the input of the fork", hemp, [*more, ("user", "what is hemp?")])
     require_equal("what was resumed", felt, [*more, ("user", "what is felt?")])
 
 
 def tools(bench):
-    """A tool that the program brings along and runs, and images to and from it."""
+    """A tool that the client defines and runs, and images to and from it."""
     stand_in = StandIn(bench.folder, bench.raddle)
     bench.evidence("the last messages", lambda: stand_in.record().tail())
     bench.evidence("the server's stderr", lambda: stand_in.stderr().splitlines()[-40:])
@@ -203,12 +203,12 @@ def tools(bench):
     require_equal("the program's exit code", code, 0)
     seen = json.loads(out)
     (method, params), = seen["asked"]
-    require_equal("what was asked", method, "item/tool/call")
+    require_equal("the requests", method, "item/tool/call")
     expected = {"threadId": seen["thread"], "turnId": seen["turn"], "callId": params["callId"]}
     expected |= {"namespace": "loom", "tool": "look", "arguments": {"at": "the cloth"}}
-    require_equal("how it was asked", params, expected)
+    require_equal("the params of the request", params, expected)
     said, call, answer = seen["items"]
-    require_equal("what the user said", [part["type"] for part in said["content"]], _PARTS)
+    require_equal("the user's message", [part["type"] for part in said["content"]], _PARTS)
     require_equal("the image", said["content"][1]["url"], seen["url"])
     require_equal("the file", said["content"][2]["path"], str(image))
     ended = [call[key] for key in ("type", "status", "success", "tool", "namespace")]
@@ -221,16 +221,16 @@ def tools(bench):
     require_equal("the tools later", second["tools"], first["tools"])
     require_equal("the beginning", second["input"][: len(first["input"])], first["input"])
     look = {"type": "input_image", "image_url": seen["url"], "detail": "auto"}
-    require_equal("what the model saw", first["input"][-1]["content"][1:], [look, look])
+    require_equal("the images in the model's input", first["input"][-1]["content"][1:], [look, look])
     given = [{"type": "input_text", "text": "it is torn"}, look]
-    require_equal("what it was given", second["input"][-1]["output"], given)
+    require_equal("the tool results", second["input"][-1]["output"], given)
     require_answered(stand_in.record())
     require_equal("the server's exit code", stand_in.exits(), [0])
     require_no_panic(stand_in.stderr())
 
 
 def _saw(seen, settings):
-    """What a user of the SDK gets to see."""
+    """Checks the results that the SDK returns."""
     require_equal("the SDK's version", seen["sdkVersion"], "0.163.0")
     require_equal("the server's name", seen["serverName"], "raddle")
     version = seen["serverVersion"].split()[0]
@@ -241,7 +241,7 @@ def _saw(seen, settings):
         f"the user agent is {seen['userAgent']!r}",
     )
     require_equal("the platform", [seen["platformFamily"], seen["platformOs"]], ["unix", "linux"])
-    require_equal("whether a login is needed", seen["requiresOpenaiAuth"], False)
+    require_equal("whether a login is required", seen["requiresOpenaiAuth"], False)
     require_equal("the models", seen["models"], [[MODEL, True]])
     require_equal("the configured model", seen["configModel"], MODEL)
     require_equal("the configured network access", seen["configNetworkAccess"], True)
@@ -259,7 +259,7 @@ def _saw(seen, settings):
 
 
 def _sent(bench, stand_in, overrides, thread):
-    """What passed between the two."""
+    """Checks the messages between the SDK and the server."""
     flags = [word for override in overrides for word in ("--config", override)]
     expected = [*flags, "app-server", "--listen", "stdio://"]
     require_equal("the arguments", stand_in.starts(), [expected])
@@ -275,11 +275,11 @@ def _sent(bench, stand_in, overrides, thread):
     require_equal("the home", before[0].result["codexHome"], str(bench.server_home))
     begun = calls[len(before)].result
     require_equal("the thread", begun["thread"]["id"], thread)
-    # The client says no folder, so it is the one where it started the server.
+    # The client names no folder, so the server uses its working folder.
     require_equal("the thread's folder", begun["cwd"], str(bench.workspace))
     Told(record, thread).require_turns(_PROMPTS)
     pieces = [delta for delta in _deltas(record) if delta == PIECES[0]]
-    require_equal("the first pieces that came alone", len(pieces), len(_PROMPTS))
+    require_equal("the first deltas that came alone", len(pieces), len(_PROMPTS))
     require_equal("the client's notifications", record.notified(CLIENT), ["initialized"])
     require_equal("the server's exit code", stand_in.exits(), [0])
     require_no_panic(stand_in.stderr())

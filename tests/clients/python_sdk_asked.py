@@ -1,4 +1,4 @@
-"""What the server asks of the stock Python SDK's low-level client, and what its answers do."""
+"""Server requests to the stock Python SDK's low-level client, and the effects of its responses."""
 
 import json
 import tomllib
@@ -33,7 +33,7 @@ _CANCELLED = [_IDLE, "turn/completed interrupted"]
 
 
 def commands(bench):
-    """Commands beyond the sandbox: each of the answers, and what the session then knows."""
+    """Commands outside the sandbox: each decision, and its effect on the session."""
     turns = [
         ("weave", [_ACCEPT]),
         ("weave", [_SESSION]),
@@ -63,10 +63,10 @@ def commands(bench):
             actions = [{"type": "unknown", "command": lines[said]}]
             reason = "It goes beyond the sandbox. The agent says: May I?"
             expected = [item["id"], shown, str(bench.workspace), reason, actions]
-            require_equal("what was asked", asked, expected)
-            # A rule would not lead out of the sandbox, so none is offered.
+            require_equal("the requests", asked, expected)
+            # A rule would not permit leaving the sandbox, so none is offered.
             offered = ["accept", "acceptForSession", "decline", "cancel"]
-            require_equal("what can be answered", params["availableDecisions"], offered)
+            require_equal("the available decisions", params["availableDecisions"], offered)
     woven = ["completed", 0, "woven\n", "completed"]
     refused = ["declined", None, None, "completed"]
     ends = [_end(turn, "exitCode", "aggregatedOutput") for turn in seen["turns"]]
@@ -87,7 +87,7 @@ def commands(bench):
 
 
 def rule(bench):
-    """A yes from now on: what begins like it is not asked about again, and what does not is."""
+    """An approval by prefix: later commands with the prefix need no approval, others do."""
     loom = bench.workspace / "loom"
     loom.write_text("#!/bin/sh\necho woven $*\n")
     loom.chmod(0o755)
@@ -106,7 +106,7 @@ def rule(bench):
     ((_, params),) = seen["turns"][0]["asked"]
     require_equal("the rule", params["proposedExecpolicyAmendment"], ["./loom", "twill"])
     offered = ["accept", "acceptForSession", by_rule["decision"], "decline", "cancel"]
-    require_equal("what can be answered", params["availableDecisions"], offered)
+    require_equal("the available decisions", params["availableDecisions"], offered)
     ends = [_end(turn, "aggregatedOutput") for turn in seen["turns"]]
     require_equal("the commands", ends, [
         ["completed", "woven twill\n", "completed"],
@@ -119,8 +119,8 @@ def rule(bench):
 
 
 def patches_of_files(bench):
-    """Changes of files where nothing may be written: each of the answers, and after one of them no more questions
-    about that file.
+    """Changes of files in a read-only sandbox: each decision, and after one of them no more requests about
+    that file.
     """
     turns = [
         *(("spin", [_ACCEPT]), ("dye", [_DECLINE]), ("tear", [_CANCEL])),
@@ -169,7 +169,7 @@ def _patch(*lines):
 
 
 def inside(bench):
-    """What stays in a workspace that may be written is not asked about."""
+    """Changes within a writable workspace need no approval."""
     turns = [("spin", []), ("weave", [])]
     line = "tee cloth.txt < yarn.txt"
     model = MockModel(bench, [
@@ -184,8 +184,8 @@ def inside(bench):
     require_equal("the change", patch["status"], "completed")
     ended = [command["status"], command["aggregatedOutput"]]
     require_equal("the command", ended, ["completed", "flax\n"])
-    # The home of this check lies in the temporary folder, which commands may write: a warning names what of it they
-    # may not.
+    # The home of this check is in the temporary folder, which commands may write: a warning names the files
+    # in it that they may not write.
     ran = ["warning", "item/commandExecution/outputDelta", "item/completed commandExecution"]
     _require_order(record, seen, [
         *(*_BEGIN, "item/started fileChange", _USAGE, "item/completed fileChange"),
@@ -196,7 +196,7 @@ def inside(bench):
 
 
 def question(bench):
-    """The model asks the user, and reads the answer."""
+    """The model asks the user a question, and reads the answer."""
     asked = {
         "id": "colour",
         "header": "Colour",
@@ -226,7 +226,7 @@ def question(bench):
 
 
 def rights(bench):
-    """Rights beyond a sandbox in which nothing may be written: for one turn, and then not granted."""
+    """Permissions beyond a read-only sandbox: granted for one turn, and then denied."""
     yard = (bench.folder / "yard").resolve()
     yard.mkdir()
     wanted = {"write": [str(yard)]}
@@ -243,7 +243,7 @@ def rights(bench):
     _require_asked(turns, seen, _RIGHTS)
     for turn in seen["turns"]:
         ((_, params),) = turn["asked"]
-        require_equal("the rights", params["permissions"]["fileSystem"]["write"], wanted["write"])
+        require_equal("the permissions", params["permissions"]["fileSystem"]["write"], wanted["write"])
         asked = [params["cwd"], params["reason"]]
         require_equal("what for", asked, [str(bench.workspace), "to hang it up"])
     asked = [
@@ -260,25 +260,25 @@ def rights(bench):
 
 
 def _require_asked(turns, seen, method):
-    """It was asked as often as there are answers."""
+    """Checks that there were as many requests as answers."""
     asked = [[asked for asked, _ in turn["asked"]] for turn in seen["turns"]]
-    require_equal("what was asked", asked, [[method] * len(answers) for _, answers in turns])
+    require_equal("the requests", asked, [[method] * len(answers) for _, answers in turns])
 
 
 def _require_order(record, seen, expected):
     told = Told(record, seen["thread"])
     expected = ["answer to thread/start", "thread/started", *expected]
-    require_equal("what was said of the thread", told.words, expected)
+    require_equal("the messages about the thread", told.words, expected)
 
 
 def _require_given(model, expected):
-    """What the model was told of its calls holds these."""
+    """Checks that the results of the model's calls contain these texts."""
     for text, part in zip(model.given(), expected, strict=True):
-        require(part in text, f"the model was told {text!r}, not {part!r}")
+        require(part in text, f"the model read {text!r}, not {part!r}")
 
 
 def _end(turn, *members):
-    """How the tool and the turn ended."""
+    """Returns the status of the tool and of the turn."""
     item = turn["items"][1]
     return [item["status"], *(item[member] for member in members), turn["status"]]
 

@@ -1,9 +1,9 @@
-"""Run by the Python that has the SDK: turns in which the server asks, and the program answers.
+"""Run by the Python with the SDK: turns in which the server sends requests, and the program responds.
 
 Usage: python_sdk_asked_program.py PROGRAM THREAD TURNS [KEY=VALUE]...
 
-THREAD is what a thread is started with, as JSON. TURNS is a list of turns, each of which is what the
-user says and a list of answers, one for each time that the server asks. Prints what it saw, as JSON.
+THREAD is the params of `thread/start`, as JSON. TURNS is a list of turns: each is the user's input and
+a list of responses, one per server request. Prints what it received, as JSON.
 """
 
 import json
@@ -19,7 +19,7 @@ def main():
 
     def answer(method, params):
         asked.append([method, params])
-        # One question too many is seen by its answer, which is none.
+        # An unexpected request gets an empty response.
         return answers.pop(0) if answers else {}
 
     client = CodexClient(config, approval_handler=answer)

@@ -1,8 +1,8 @@
-"""Run by the Python that has the SDK: goals, each as one turn in the eyes of its user.
+"""Run by the Python with the SDK: goals, each as one turn for the user.
 
 Usage: python_sdk_goal_program.py PROGRAM [KEY=VALUE]...
 
-Prints what it saw, as JSON.
+Prints what it received, as JSON.
 """
 
 import json

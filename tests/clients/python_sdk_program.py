@@ -1,8 +1,8 @@
-"""Run by the Python that has the SDK: asks around, starts a thread, says all prompts in it.
+"""Run by the Python with the SDK: sends some requests, starts a thread, sends all prompts to it.
 
 Usage: python_sdk_program.py sync|async PROGRAM PROMPTS [KEY=VALUE]...
 
-PROMPTS is a JSON list. Prints what it saw, as JSON.
+PROMPTS is a JSON list. Prints what it received, as JSON.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _CONFIG_READ = ("config/read", {"includeLayers": True})
 def sync_client(config, prompts):
     with Codex(config) as codex:
         account, models = codex.account(), codex.models()
-        # The low-level client: the SDK has no call of its own for this method.
+        # The low-level client: the SDK has no call for this method.
         settings = codex._client.request(*_CONFIG_READ, response_model=ConfigReadResponse)
         thread = codex.thread_start()
         turns = [thread.run(prompt) for prompt in prompts]

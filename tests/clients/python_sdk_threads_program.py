@@ -1,8 +1,8 @@
-"""Run by the Python that has the SDK: what a program does with turns and threads.
+"""Run by the Python with the SDK: the operations of a program on turns and threads.
 
 Usage: python_sdk_threads_program.py PROGRAM RELEASE [KEY=VALUE]...
 
-A POST to RELEASE lets the model go on. Prints what it saw, as JSON.
+A POST to RELEASE releases the held model. Prints what it received, as JSON.
 """
 
 import json
@@ -27,7 +27,7 @@ def main():
             "compacted": compacts(codex, thread, turns_before=3),
             **forks(codex, thread),
         }
-    # Another process: what is there now was kept.
+    # Another process: whatever it reads was stored.
     with Codex(config) as codex:
         seen["resumed"] = resumes(codex, thread.id)
     print(json.dumps(seen))
@@ -56,7 +56,7 @@ def steers(thread, release):
     events, steered = [], None
     for event in turn.stream():
         events.append(event)
-        # The first answer is there; the model does not go on before the user has.
+        # The first response has arrived; the model continues only after the user's input.
         if steered is None and texts([event]):
             steered = turn.steer("and what is wool?").turn_id
             post(release)
@@ -69,7 +69,7 @@ def steers(thread, release):
 
 def compacts(codex, thread, turns_before):
     thread.compact()
-    # The SDK has no handle for this turn; the thread is idle once more when it is over.
+    # The SDK has no handle for this turn; the thread becomes idle when it ends.
     idle = 0
     while idle <= turns_before:
         event = codex._client.next_notification()
@@ -111,7 +111,7 @@ def texts(events):
 
 
 def said(items):
-    """What the user and the agent said, in order."""
+    """Returns the messages of the user and the agent, in order."""
     found = []
     for item in (item.root for item in items):
         if item.type == "userMessage":

@@ -1,8 +1,8 @@
-"""Run by the Python that has the SDK: a tool of its own, and images.
+"""Run by the Python with the SDK: a tool of the client, and images.
 
 Usage: python_sdk_tools_program.py PROGRAM IMAGE [KEY=VALUE]...
 
-IMAGE is a file. Prints what it saw, as JSON.
+IMAGE is a file. Prints what it received, as JSON.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""`## Embed it` of README.md, done to the letter by someone who has just come and uses the mock."""
+"""`## Embed it` of README.md, followed to the letter by a new user with the mock."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ from tui_client import EMPTY_PROMPT
 _README = Path(__file__).resolve().parents[2] / "README.md"
 _PROMPT, _ANSWER = "hello", "You said: hello"
 _LINES_MAX = 5
-#: What is installed, by the words it is installed with, and the part that stands for it here.
+#: Install commands, and the parts that replace them here.
 _INSTALLS = {
     "npm install -g @openai/codex@VERSION": "codex",
     "python3 -m venv .venv && .venv/bin/pip install openai-codex==VERSION": "openai-codex",
@@ -23,23 +23,23 @@ def embed_it(bench):
     reader = Reader(bench)
     for kind, text in _blocks(_README.read_text()):
         reader.follow(kind, text)
-    # Nothing was passed over, and nothing of it is gone.
+    # Every block was run, and none is missing.
     require_equal(
-        "what the page has one do",
+        "the steps of the page",
         reader.done,
         [*("install", "python", "hello.py"), *("start", "install", "codex", "stop")],
     )
 
 
 class Reader:
-    """Someone in a folder of their own, who has Raddle and has named the mock as the model."""
+    """A user with an own folder, with Raddle and with the mock as the model."""
 
     def __init__(self, bench):
         self.done = []
         self._bench = bench
         programs = bench.folder / "bin"
         programs.mkdir()
-        # A short name: the path of a socket below it may have 107 bytes.
+        # A short name: the path of a socket in it has at most 107 bytes.
         home = bench.folder / "h"
         settings = home / ".config/raddle"
         settings.mkdir(parents=True)
@@ -57,7 +57,7 @@ class Reader:
         (bench.workspace / ".venv").symlink_to(bench.parts.sdk_python.parents[1])
 
     def follow(self, kind, text):
-        """Does what a block says."""
+        """Runs a block."""
         match (kind, shlex.split(text)):
             case ("sh", ["npm" | "python3", *_]):
                 self.done.append("install")
@@ -80,7 +80,7 @@ class Reader:
                 require(len(lines) <= _LINES_MAX, f"it has {len(lines)} lines")
                 (self._bench.workspace / "hello.py").write_text(text)
             case _:
-                raise Failure(f"it is not known what to do with a block of {kind!r}: {text}")
+                raise Failure(f"unknown kind of block {kind!r}: {text}")
 
     def _run(self, text):
         code, out, _ = run_client(self._bench, ["sh", "-c", text], self._environment)
@@ -90,7 +90,7 @@ class Reader:
     def _talk(self, text):
         terminal = Terminal(self._bench, ["sh", "-c", text], self._environment)
         terminal.wait_for(EMPTY_PROMPT)
-        # The line can be typed before there is a thread; this is shown when there is one.
+        # The client accepts input before the thread starts; it shows this afterwards.
         terminal.wait_for("mock default")
         terminal.enter(_PROMPT)
         terminal.wait_for(f"• {_ANSWER}")
@@ -100,15 +100,15 @@ class Reader:
 
 
 def _blocks(page):
-    """The blocks of the section, each with its kind."""
+    """Returns the blocks of the section, each with its language."""
     section = re.search(r"^## Embed it\n(.*?)^## ", page, re.MULTILINE | re.DOTALL)
-    require(section, "README.md does not say how to embed it")
+    require(section, "README.md has no section on embedding")
     require(f"`{_PROMPT}`" in section.group(1), f"it does not mention {_PROMPT!r}")
     return re.findall(r"^```(\w+)\n(.*?)^```$", section.group(1), re.MULTILINE | re.DOTALL)
 
 
 def _require_pinned(bench, line):
-    """It installs what these checks are run with."""
+    """Checks that it installs the versions of these checks."""
     for install, part in _INSTALLS.items():
         before, _, _ = install.partition("VERSION")
         if not line.startswith(before):
@@ -116,7 +116,7 @@ def _require_pinned(bench, line):
         version = line.removeprefix(before)
         require_equal(f"the version in {line!r}", version, bench.parts.version(part))
         return
-    raise Failure(f"{line!r} installs what these checks do not know")
+    raise Failure(f"{line!r} installs a package that these checks do not know")
 
 
 CHECKS = {

@@ -1,8 +1,8 @@
-"""Records answers of real servers, byte by byte, for the tests of the decoders.
+"""Records responses of real servers, byte by byte, for the tests of the decoders.
 
-llama.cpp with the small model of these checks, aimock, and `raddle mock`: texts, thinking, calls, answers that are cut
-short and those that fail, on every wire that each speaks. Beside each answer stands what the server says of it
-in one piece, where it can: someone else's account of what the stream says.
+llama.cpp with the small model of these checks, aimock, and `raddle mock`: texts, reasoning, calls, truncated and
+failed responses, on every wire of each. Each record also has the server's response without streaming, where it
+supports that: an independent account of the stream.
 
 Usage: python3 tests/clients/record_streams.py --raddle PROGRAM --parts FOLDER --out FILE
 """
@@ -53,11 +53,11 @@ def main():
             bench.close()
     lines = (json.dumps(it, ensure_ascii=False, separators=(",", ":")) + "\n" for it in recorded)
     arguments.out.write_text("".join(lines))
-    print(f"{len(recorded)} answers")
+    print(f"{len(recorded)} responses")
 
 
 def _arguments():
-    parser = argparse.ArgumentParser(description="Records answers of real servers.")
+    parser = argparse.ArgumentParser(description="Records responses of real servers.")
     parser.add_argument("--raddle", type=Path, required=True)
     parser.add_argument("--parts", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
@@ -65,8 +65,8 @@ def _arguments():
 
 
 def _of_llama(bench):
-    """Each number of tokens up to the whole answer, and words that end it; with a tool, which is called at once, few
-    tokens cut the call."""
+    """Yields responses of each number of tokens up to the whole, and with stop words; with a tool, which the model calls
+    at once, few tokens truncate the call."""
     server = LlamaModel(bench)
     asked = [
         *((most, [], None) for most in (*range(1, 9), 1000)),
@@ -79,7 +79,7 @@ def _of_llama(bench):
             path, body = _asked(wire, "bigram", f"{name}: what makes cloth?", tools, most)
             if stop:
                 body["stop_sequences" if wire == "messages" else "stop"] = [stop]
-            # What it says of half a call in one piece is not what it streams.
+            # For a truncated call its response without streaming differs from the stream.
             has_account = not tools or most == 1000
             yield _recorded("llama", wire, name, f"{server.address}/v1", (path, body), has_account)
 
@@ -130,7 +130,7 @@ def _of_mock(bench):
 
 
 def _asked(wire, model, prompt, tools, most):
-    """The address and the body of a call."""
+    """Returns the address and the body of a call."""
     if wire == "gemini":
         declared = [
             {"name": it["name"], "description": it["description"], "parametersJsonSchema": it["schema"]}

@@ -1,7 +1,7 @@
-"""Sees the traffic between a client and the server.
+"""Records the traffic between a client and the server.
 
-Here is the record, and the relay that fills it for sockets: it copies bytes and reads the websocket
-frames as they pass. For stdio see stand_in.py, which fills the same kind of record.
+This module has the record, and the relay that fills it for sockets: it copies bytes and parses the
+websocket frames. For stdio see stand_in.py, which fills the same kind of record.
 """
 
 import json
@@ -11,7 +11,7 @@ import threading
 CLIENT = "client"
 SERVER = "server"
 
-#: Noted when a client comes while there is no server.
+#: Recorded when a client connects while there is no server.
 NO_SERVER = "the server took no connection"
 
 _CHUNK = 65536
@@ -19,16 +19,16 @@ _BINARY, _CLOSE, _PING, _PONG = 0x2, 0x8, 0x9, 0xA
 
 
 class Record:
-    """What passed, in order. Safe to read while it grows."""
+    """The messages, in order. Safe to read while it grows."""
 
     def __init__(self):
         self._lock = threading.Lock()
         self._messages = []
-        #: Everything that is not a message of the protocol, in words.
+        #: Descriptions of everything that is not a message of the protocol.
         self.oddities = []
-        #: The head of each HTTP request and of its answer, with who sent it.
+        #: The head of each HTTP request and response, with its sender.
         self.heads = []
-        #: What followed the head of a refusal.
+        #: The bodies of rejections.
         self.refusal = ""
 
     def add(self, sender, text, connection=0):
@@ -47,7 +47,7 @@ class Record:
             self.oddities.append(oddity)
 
     def forget(self, oddity):
-        """It was meant to happen."""
+        """Marks a problem as expected."""
         with self._lock:
             self.oddities = [it for it in self.oddities if it != oddity]
 
@@ -67,7 +67,7 @@ class Record:
             return list(self._messages)
 
     def calls(self, by=CLIENT):
-        """The requests of one side in order, each with the answers it got so far."""
+        """Returns the requests of one side in order, each with its responses so far."""
         entries = self._entries()
         answers = {}
         for connection, sender, message in entries:
@@ -81,7 +81,7 @@ class Record:
         return calls
 
     def told(self):
-        """The server's messages in order, each with the request that it answers, if it does."""
+        """Returns the server's messages in order, each with the request that it responds to, if any."""
         asked, told = {}, []
         for connection, sender, message in self._entries():
             key = _key(connection, message.get("id"))
@@ -92,7 +92,7 @@ class Record:
         return told
 
     def notified(self, sender):
-        """The methods of the notifications that one side sent."""
+        """Returns the methods of the notifications of one side."""
         return [
             message["method"]
             for who, message in self.messages()
@@ -105,7 +105,7 @@ class Record:
 
 
 class Call:
-    """One request and what came back."""
+    """One request and its responses."""
 
     def __init__(self, method, params, answers):
         self.method = method
@@ -123,7 +123,7 @@ class Call:
 
 
 def _key(connection, identity):
-    # Each connection has ids of its own, and 1 and "1" are different ones.
+    # Each connection has its own ids, and 1 and "1" differ.
     return connection, json.dumps(identity)
 
 
@@ -161,7 +161,7 @@ class Frames:
         head = self._bytes[:end].decode("latin-1")
         del self._bytes[: end + 4]
         self._head_seen = True
-        # A refusal is followed by a plain body, not by frames.
+        # A plain body follows a rejection, not frames.
         self._upgraded = self._sender == CLIENT or head.split(" ")[1:2] == ["101"]
         self._record.add_head(self._sender, head)
 
@@ -211,9 +211,9 @@ def _unmask(payload, mask):
 
 
 class Relay:
-    """Stands between a socket client and the server, on the same kind of socket.
+    """A relay between a socket client and the server, on the same kind of socket.
 
-    The bytes stay as they are, but for the name of the host on TCP.
+    It changes no bytes except the name of the host on TCP.
     """
 
     def __init__(self, record, upstream, listener, host=None):
@@ -224,7 +224,7 @@ class Relay:
         self._sockets = []
         self._connections = 0
         self._closed = False
-        #: What the server said since it was held back, and to whom; nothing while all of it goes on.
+        #: The server's held data and its receivers; None while the relay forwards all.
         self._held = None
         self._lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -237,8 +237,8 @@ class Relay:
             record,
             lambda: socket.create_connection(("127.0.0.1", port)),
             listener,
-            # The server serves its own address only, so the relay says that one, as any reverse
-            # proxy does. The client's head is recorded as the client sent it.
+            # The server accepts only its own address as host, so the relay writes that, as any
+            # reverse proxy does. The record has the client's head unchanged.
             host=(f"Host: {own}".lower().encode(), f"Host: 127.0.0.1:{port}".encode()),
         )
         relay.address = own
@@ -259,12 +259,12 @@ class Relay:
         return relay
 
     def hold(self):
-        """From now on the client hears nothing; it is recorded all the same."""
+        """Holds the server's data from now on; the record still gets it."""
         with self._lock:
             self._held = []
 
     def let_go(self):
-        """The client hears what was held back, and whatever comes."""
+        """Sends the held data to the client, and forwards again."""
         with self._lock:
             for sink, chunk in self._held:
                 sink.sendall(chunk)
@@ -298,7 +298,7 @@ class Relay:
         head = bytearray() if sender == CLIENT and self._host else None
         try:
             while chunk := source.recv(_CHUNK):
-                # Recorded first: when a client has an answer, the record has it too.
+                # Recorded first: when a client has a response, the record has it too.
                 frames.feed(chunk)
                 if head is not None:
                     head += chunk

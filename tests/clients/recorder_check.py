@@ -1,4 +1,4 @@
-"""The recorder itself: a check is worth as much as the eyes it has."""
+"""A check of the recorder itself."""
 
 import json
 
@@ -9,7 +9,7 @@ _MASK = b"\x11\x22\x33\x44"
 
 
 def frames_are_read(bench):
-    """Short and long, whole and in pieces, masked and not, however the bytes arrive."""
+    """Frames: short and long, whole and fragmented, masked and not, in chunks of any size."""
     messages = [{"id": 1, "method": "a"}, {"pad": "x" * 200}, {"pad": "ü" * 40_000}]
     for sender, mask, head in (
         (CLIENT, _MASK, b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"),

@@ -1,47 +1,45 @@
-"""Stock clients, as others ship them, and our own examples drive the program under test.
+"""Stock clients and the examples of this repository drive the program under test.
 
-What README.md has its readers embed is done to the letter, and so is the tutorial, and what
-docs/troubleshooting.md shows. Each client starts up, starts a thread,
-has a turn of text and leaves; then each does what its users do with turns and threads:
+The checks follow README.md, the tutorial and docs/troubleshooting.md to the letter. Each client starts,
+starts a thread, runs a turn of text and quits. Then each does what its users do with turns and threads:
 
-- the terminal client over a websocket: Esc, steering by typing, /compact, /review, the name that it
-  asks for in a hidden thread, /rename, /new, /fork, `resume ID` in another process, the list of
-  /resume, /model, /diff, two clients in one turn, and coming back by itself when the server was killed in
-  a turn and started again.
-  Over a unix socket: a turn, Esc and `resume ID`; and a turn at the path where it looks by itself.
-  What the agent does: commands with their output, those that only look, patches, plans, a question that
-  is answered with the keyboard, Esc while a command runs, one that is still running at the end of its turn,
-  and `!` for the user's own. What the user is asked before a command runs, by every key (once, for the
-  session, by a rule, no, no and stop), and before files change; by two clients at once, and again when the
-  server was killed meanwhile;
-- the Python SDK: streaming, interrupt, steer, compact, name, fork, list, archive and unarchive, and
+- The terminal client over a websocket: Esc, steering by typing, /compact, /review, the title that it
+  requests in a hidden thread, /rename, /new, /fork, `resume ID` in another process, the list of
+  /resume, /model, /diff, two clients in one turn, and reconnection after the server was killed during a
+  turn and restarted.
+  Over a unix socket: a turn, Esc and `resume ID`; and a turn at its default path.
+  The agent's work: commands with their output, read-only commands, patches, plans, a question that the
+  user answers with the keyboard, Esc while a command runs, a command that still runs at the end of its
+  turn, and `!` for the user's own commands. Approval requests for commands, with every key (once, for
+  the session, by a rule, no, no and stop), and for changes of files; with two clients at once, and again
+  after the server was killed meanwhile.
+- The Python SDK: streaming, interrupt, steer, compact, name, fork, list, archive and unarchive, and
   resume in another process; a goal that is reached in two turns, and one that is given up; with its
   low-level client, a tool that the program runs, images, every answer about commands and patches, a
-  question, and rights for a turn;
-- the TypeScript SDK, which starts `raddle exec` for each turn: a run, a streamed one with a command, a patch and
-  a plan, resuming, an answer by a schema, images, a failure, and abort; and the same script played to `codex exec`
-  and to `raddle exec`, whose lines are the same, and how long both take in an empty home;
-- the ACP adapter: turns in a session that is kept, cancel, list, close, and taking it up again; permission
-  that acpx gives or denies, and each option that a client can choose;
-- someone who has just come, with the packages and README.md alone; what is called before there is anything to ask;
-- those who watch: `/livez`, and `/metrics` as Prometheus reads it;
-- the vendors' own clients: what `raddle mock` says to them on every wire.
+  question, and permissions for a turn.
+- The TypeScript SDK, which starts `raddle exec` for each turn: a run, a streamed run with a command, a
+  patch and a plan, a resume, a response by a schema, images, a failure, and abort. The same script runs
+  with `codex exec` and with `raddle exec`; their lines must be equal, and both are timed in an empty home.
+- The ACP adapter: turns in a stored session, cancel, list, close, and resume; permission that acpx
+  gives or denies, and each option that a client can choose.
+- A new user with only the packages and README.md; network connections before the first turn.
+- Monitoring: `/livez`, and `/metrics` as Prometheus parses it.
+- The vendors' own clients: the responses of `raddle mock` on every wire.
 
-The model is a script on this machine that says the same to everyone, or `raddle mock`, whose
-answers can be held so that it is certain what is under way, or a llama.cpp server with a small model
-that is made for it, and that writes a file: with its server run by whoever runs this, and by nobody; and on
-every wire that llama.cpp speaks. What is looked at: what the client shows, every message between client and server and its order, what the model was
-asked, and the disk.
+The model is one of three: a local script with a fixed response; `raddle mock`, whose responses can be
+held, so that the check knows what is in progress; or a llama.cpp server with a small generated model that
+writes a file. The checks with llama.cpp run the server as the current user and as an unprivileged one, and
+use every wire that llama.cpp supports. The checks compare the client's output, every message between
+client and server and its order, the requests to the model, and the disk.
 
-A method that a client asks for and that is not served yet is named in its check, and must be
-answered with -32601, so that a new one is noticed; when a client starts up, so is one that is
-served since then.
+Each check names the methods that its client requests and the server does not serve yet. They must fail
+with -32601, so that a new one is noticed; at the start of a client, a check also fails if one of them is
+served.
 
-Not exercised here: requests of MCP servers; questions that nobody answers in time;
-queueing; reviews of what is in git; sounds and other input; a model that needs a key. How a
-model fails is tried by `turn-trials`, but for TLS and proxies, which are tried here. That a client gets text before
-the model has ended is checked with the Python SDK, and with the terminal client where an answer stops
-halfway.
+Not covered here: requests of MCP servers; questions that time out; queueing; reviews of changes in git;
+audio and other input; a model that needs a key. `turn-trials` tests failures of a model, except TLS and
+proxies, which are tested here. The Python SDK checks that a client receives text before the model has
+ended; so does the terminal client where a response stops halfway.
 
 Usage: python3 tests/clients/run.py --raddle PROGRAM --parts FOLDER [--only NAME] [--keep]
 """
@@ -118,15 +116,15 @@ CHECKS = {
 }
 
 
-#: How often a check that depends on time is run before its failure counts.
+#: The attempts of a check that depends on time.
 _TRIES = 3
 
 
 def main():
     arguments = _arguments()
-    # The server refuses a socket in a folder that others may enter.
+    # The server rejects a socket in a folder that other users may enter.
     os.umask(0o077)
-    # A stopped run cleans up like any other.
+    # An interrupted run cleans up too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     names = [name for name in CHECKS if arguments.only in (None, name)]
     if not names:
@@ -159,7 +157,7 @@ def _arguments():
 
 
 def _run(name, folder, raddle, parts):
-    """Runs a check. One that depends on time is run up to three times, and is unsteady if the first try failed."""
+    """Runs a check. One that depends on time runs up to three times, and is unsteady if the first attempt failed."""
     for attempt in range(1, _TRIES + 1):
         where = folder if attempt == 1 else folder.with_name(f"{name}-{attempt}")
         passed, depends_on_time = _try(name, where, raddle, parts)
@@ -171,14 +169,14 @@ def _run(name, folder, raddle, parts):
 
 
 def _try(name, folder, raddle, parts):
-    """Whether the check passed, and whether it looked at a screen or had a limit in seconds."""
+    """Returns whether the check passed, and whether it read a screen or had a deadline in seconds."""
     bench = Bench(folder, raddle, parts)
     begun = time.monotonic()
     problem = None
     try:
         problem = _problem(lambda: CHECKS[name](bench))
     finally:
-        # What is left behind counts, but the first problem is the one to tell.
+        # Leftover processes fail the check too, but the first problem is reported.
         problem = _problem(bench.close, problem)
     seconds = time.monotonic() - begun
     print(f"{'failed' if problem else 'ok':<7} {name:<22} {seconds:5.1f} s", flush=True)

@@ -13,10 +13,10 @@ _TEXT, _PONG = 1, 10
 
 
 class SocketClient(Client):
-    """Connects to a server that is there, with a token."""
+    """Connects to a running server, with a token."""
 
     def __init__(self, bench, port, token):
-        # A turn may take its time on a busy machine.
+        # A turn may be slow on a busy machine.
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=2 * DEADLINE_S)
         bench.afterwards(self._socket.close)
         key = base64.b64encode(os.urandom(16)).decode()
@@ -31,7 +31,7 @@ class SocketClient(Client):
         ]
         self._socket.sendall("\r\n".join([*head, "", ""]).encode())
         self._reader = self._socket.makefile("rb")
-        require(b" 101 " in self._reader.readline(), "the server takes no websocket")
+        require(b" 101 " in self._reader.readline(), "the server rejects the websocket")
         while self._reader.readline() != b"\r\n":
             pass
         super().__init__(bench.workspace)
@@ -71,5 +71,5 @@ class SocketClient(Client):
             length = bytes([128 | 126]) + struct.pack(">H", size)
         else:
             length = bytes([128 | 127]) + struct.pack(">Q", size)
-        # A mask of zeros leaves the payload as it is.
+        # A mask of zeros leaves the payload unchanged.
         self._socket.sendall(bytes([128 | kind]) + length + bytes(4) + payload)

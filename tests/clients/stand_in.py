@@ -1,7 +1,7 @@
-"""A program that a client starts in the server's place.
+"""A program that a client starts instead of the server.
 
-It starts the server with the arguments it was given, copies lines both ways and writes them down.
-Signals and exit codes pass through, so the client sees what it would see without it.
+It starts the server with its own arguments, copies lines in both directions and records them. It
+forwards signals and exit codes, so the client notices no difference.
 """
 
 import json
@@ -17,7 +17,7 @@ from recorder import CLIENT, SERVER, Record
 
 
 class StandIn:
-    """Makes the program, and reads what it wrote down."""
+    """Writes the program, and reads its records."""
 
     def __init__(self, folder, raddle):
         self._log = folder / "stdio.jsonl"
@@ -33,15 +33,15 @@ class StandIn:
         self.program.chmod(self.program.stat().st_mode | stat.S_IXUSR)
 
     def starts(self):
-        """The arguments of each start."""
+        """Returns the arguments of each start."""
         return [entry["arguments"] for entry in self._entries() if "arguments" in entry]
 
     def exits(self):
-        """The server's exit code after each start."""
+        """Returns the server's exit code after each start."""
         return [entry["exit"] for entry in self._entries() if "exit" in entry]
 
     def record(self):
-        """The traffic of all starts, each a connection of its own."""
+        """Returns the traffic of all starts, each as a separate connection."""
         record = Record()
         for entry in self._entries():
             if "sender" in entry:
@@ -54,12 +54,12 @@ class StandIn:
     def _entries(self):
         if not self._log.exists():
             return []
-        # What follows the last line end is half written.
+        # Data after the last newline is incomplete.
         return [json.loads(line) for line in self._log.read_text().split("\n")[:-1]]
 
 
 def run(raddle, log_path, stderr_path):
-    """What the program does."""
+    """The main function of the program."""
     log = open(log_path, "a", buffering=1)
     lock = threading.Lock()
 
@@ -75,10 +75,10 @@ def run(raddle, log_path, stderr_path):
     signal.signal(signal.SIGTERM, lambda *_: server.terminate())
 
     def copy(source, sink, sender):
-        # One side may leave at any time; the other then sees the end of its stream.
+        # One side may disconnect at any time; the other then reads the end of its stream.
         try:
             for line in iter(source.readline, b""):
-                # Written down first: when a client has an answer, the record has it too.
+                # Recorded first: when a client has a response, the record has it too.
                 note({"sender": sender, "line": line.decode("utf-8", "replace").rstrip("\n")})
                 sink.write(line)
                 sink.flush()
@@ -91,5 +91,5 @@ def run(raddle, log_path, stderr_path):
     copy(server.stdout, sys.stdout.buffer, SERVER)
     code = server.wait()
     note({"exit": code})
-    # At once: the other thread may still wait for a client that says nothing more.
+    # At once: the other thread may still wait for a client that sends nothing more.
     os._exit(code if code >= 0 else 128 - code)

@@ -1,4 +1,4 @@
-"""A small client on stdio, for checks in which the client is not what is looked at."""
+"""A small client on stdio, for checks that do not test the client."""
 
 import json
 import subprocess
@@ -6,13 +6,13 @@ import threading
 
 from harness import DEADLINE_S, Failure, require, require_equal, require_no_panic
 
-#: A turn on a busy machine, with commands in it.
+#: Timeout of a turn with commands on a busy machine.
 _PATIENCE_S = 2 * DEADLINE_S
 _FREE = {"approvalPolicy": "never", "sandboxPolicy": {"type": "dangerFullAccess"}}
 
 
 class Turn:
-    """One turn, as it was told."""
+    """One turn, from its notifications."""
 
     def __init__(self):
         self.items = []
@@ -21,7 +21,7 @@ class Turn:
         self.error = None
 
     def hear(self, message):
-        """Gives whether it has ended."""
+        """Returns whether it has ended."""
         params = message.get("params", {})
         match message.get("method"):
             case "item/completed":
@@ -40,33 +40,33 @@ class Turn:
 
     @property
     def text(self):
-        """What the model said last."""
+        """Returns the model's last message."""
         *_, last = (it["text"] for it in self.items if it["type"] == "agentMessage")
         return last
 
 
 class Client:
-    """Speaks on what a subclass writes to and reads from, and has one thread in which everything is allowed."""
+    """A client over the transport of a subclass, with one thread in which everything is allowed."""
 
     def __init__(self, cwd):
         self._asked = 0
-        #: All that the server said.
+        #: All messages of the server.
         self.lines = []
         self.call("initialize", {"clientInfo": {"name": "check", "version": "1"}})
         started = self.call("thread/start", {"cwd": str(cwd)})
         self.thread = started["thread"]["id"]
 
     def call(self, method, params):
-        """Gives the result."""
+        """Returns the result."""
         number = self._send(method, params)
         for message in self._messages():
             if message.get("id") == number:
-                require("result" in message, f"{method} was answered with {message}")
+                require("result" in message, f"the response to {method} was {message}")
                 return message["result"]
-        raise Failure(f"the server ended before {method} was answered")
+        raise Failure(f"the server ended before its response to {method}")
 
     def turn(self, text, **more):
-        """Says something, and hears the turn to its end."""
+        """Starts a turn, and reads it to its end."""
         said = [{"type": "text", "text": text}, *more.pop("images", [])]
         asked = {"threadId": self.thread, "input": said, **_FREE, **more}
         return self._turn("turn/start", asked)
@@ -75,7 +75,7 @@ class Client:
         return self._turn("thread/compact/start", {"threadId": self.thread})
 
     def change_provider(self, name):
-        """Comes back to the thread, which nobody looks at meanwhile, with another provider."""
+        """Resumes the thread, which has no other subscriber, with another provider."""
         self.call("thread/unsubscribe", {"threadId": self.thread})
         self.call("thread/resume", {"threadId": self.thread, "modelProvider": name})
 
@@ -84,7 +84,7 @@ class Client:
         turn = Turn()
         for message in self._messages():
             if message.get("id") == number:
-                require("result" in message, f"{method} was answered with {message}")
+                require("result" in message, f"the response to {method} was {message}")
             if turn.hear(message):
                 return turn
         raise Failure("the server ended before the turn did")
@@ -101,7 +101,7 @@ class Client:
 
 
 class StdioClient(Client):
-    """With a server of its own."""
+    """A client with its own server process."""
 
     def __init__(self, bench, settings=None, **environment):
         overrides = (settings or {}).items()
@@ -118,14 +118,14 @@ class StdioClient(Client):
                 stderr=stderr,
                 text=True,
             )
-        # Reading waits, so whoever is read ends when it takes too long.
+        # Reading blocks, so the server is killed after the timeout.
         self._watch = threading.Timer(_PATIENCE_S, self._server.kill)
         self._watch.start()
         bench.afterwards(self._end)
         super().__init__(bench.workspace)
 
     def leave(self):
-        """The server ends by itself when nobody talks to it."""
+        """Closes stdin, which ends the server."""
         self._server.stdin.close()
         require_equal("the server's exit code", self._server.wait(timeout=DEADLINE_S), 0)
         require_no_panic(self.stderr())

@@ -1,4 +1,4 @@
-"""A terminal of a fixed size, kept by a tmux of its own."""
+"""A terminal of a fixed size, in a separate tmux server."""
 
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ from harness import DEADLINE_S, Failure, require, wait_until
 
 _COLUMNS, _ROWS = 120, 80
 
-# Runs the program, writes down how it ended, and keeps the terminal open. tmux can do this too
+# Runs the program, records its exit code, and keeps the terminal open. tmux can do this too
 # (remain-on-exit), but now and then it loses the exit code and the last lines.
 _KEEPER = '"$@"; echo $? > "$0.part"; mv "$0.part" "$0"; exec sleep 600'
 
@@ -20,7 +20,7 @@ class Terminal:
         require(tmux, "there is no tmux; run `cargo xtask parts debian`")
         settings = bench.folder / "tmux.conf"
         settings.write_text("set -g status off\n")
-        # The socket lies in the check's folder, so no other tmux is touched.
+        # The socket is in the check's folder, so no other tmux is affected.
         self._tmux = [tmux, "-L", name, "-f", str(settings)]
         self._environment = bench.environment(TMUX_TMPDIR=str(bench.folder), TERM="xterm-256color")
         variables = [f"{name}={value}" for name, value in environment.items()]
@@ -37,18 +37,18 @@ class Terminal:
         )
 
     def screen(self):
-        """What is on the screen, with wrapped lines joined."""
+        """Returns the screen, with wrapped lines joined."""
         lines = self._run("capture-pane", "-p", "-J").splitlines()
         self._last = "\n".join(line.rstrip() for line in lines)
         return self._last
 
     def wait_for(self, text):
         def shown():
-            # Asked first: what is on the screen then may be the last of it.
+            # Read first: the screen may be the last one.
             ended = self._exit_code()
             if text in self.screen():
                 return True
-            # Ended, and tmux has had time to draw what it wrote.
+            # The program has ended, and tmux has had time to draw its output.
             if ended and not wait_until(lambda: text in self.screen(), deadline_s=2):
                 raise Failure(f"the program ended with {ended} and did not show {text!r}")
             return bool(ended)
@@ -56,12 +56,12 @@ class Terminal:
         require(wait_until(shown), f"the screen did not show {text!r} within {DEADLINE_S} s")
 
     def wait_until_shown(self, text, times):
-        """Waits until the text is on the screen so many times."""
+        """Waits until the screen has the text so many times."""
         found = wait_until(lambda: self.screen().count(text) == times)
         require(found, f"the screen did not show {text!r} {times} times within {DEADLINE_S} s")
 
     def answer(self, question, key):
-        """Presses a key until the question is gone: a program may draw before it listens."""
+        """Presses a key until the question has disappeared: a program may draw before it reads keys."""
         self.wait_for(question)
 
         def answered():
@@ -71,10 +71,10 @@ class Terminal:
         require(wait_until(answered), f"{key} did not answer {question!r}")
 
     def enter(self, line, shown=None):
-        """Writes a line, waits until it is shown, if need be in another form, and presses Enter.
+        """Types a line, waits until the screen shows it (`shown`, if it differs), and presses Enter.
 
-        It is pasted, and marked as such: keys that come as fast as a program's are taken for a
-        paste too, and then Enter is a part of it.
+        It uses a bracketed paste: clients treat very fast keys as a paste too, and then Enter becomes
+        a part of it.
         """
         self._run("set-buffer", line)
         self._run("paste-buffer", "-p", "-d")
@@ -88,7 +88,7 @@ class Terminal:
         return bool(self._exit_code())
 
     def wait_for_end(self):
-        """Waits until the program has ended; gives its exit code."""
+        """Waits until the program has ended; returns its exit code."""
         code = wait_until(self._exit_code)
         self.screen()
         require(code, f"the program did not end within {DEADLINE_S} s")
@@ -98,7 +98,7 @@ class Terminal:
         return self._exit_code_file.exists() and self._exit_code_file.read_text().strip()
 
     def _close(self):
-        # It may have ended by itself, so what tmux says does not matter.
+        # tmux may have ended already, so its result does not matter.
         subprocess.run(
             [*self._tmux, "kill-server"],
             env=self._environment,

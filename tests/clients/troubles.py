@@ -1,4 +1,4 @@
-"""Every symptom of docs/troubleshooting.md, brought about by the command that the page shows."""
+"""Every symptom of docs/troubleshooting.md, produced by the command on the page."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ _MOCK = "http://127.0.0.1:4010"
 
 
 def symptoms(bench):
-    """Each part of the page begins with a home of its own, in which the blocks before a command are the settings."""
+    """Each section of the page starts with a new home, in which the blocks before a command are the settings."""
     page = (_TOP / "docs/troubleshooting.md").read_text()
     model = MockModel(bench, [])
     programs = bench.folder / "bin"
@@ -20,7 +20,7 @@ def symptoms(bench):
     shown = 0
     for part in page.split("\n### ")[1:]:
         title, _, text = part.partition("\n")
-        # Short names: the path of a socket below it may have 107 bytes.
+        # Short names: the path of a socket in it has at most 107 bytes.
         reader = Reader(bench, bench.folder / f"h{shown}", programs, title)
         for kind, block in re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
             match kind:
@@ -29,14 +29,14 @@ def symptoms(bench):
                 case "console":
                     reader.follow(block)
                 case _:
-                    raise Failure(f"{title}: it is not known what to do with a block of {kind!r}")
+                    raise Failure(f"{title}: unknown kind of block {kind!r}")
         require(reader.commands, f"{title}: no command shows it")
         shown += 1
     require(shown >= 12, f"the page has {shown} symptoms")
 
 
 class Reader:
-    """Someone in an empty folder, with nothing set."""
+    """A user in an empty folder, without settings."""
 
     def __init__(self, bench, home, programs, title):
         self.commands = 0
@@ -44,7 +44,7 @@ class Reader:
         self._title = title
         self._settings = home / ".config/raddle"
         self._settings.mkdir(parents=True)
-        # Not the home itself, in which commands of the sandbox can write nothing.
+        # Not the home itself, in which sandboxed commands cannot write.
         self._folder = home / "project"
         self._folder.mkdir()
         (self._folder / "examples").symlink_to(_TOP / "examples")
@@ -56,12 +56,12 @@ class Reader:
         }
 
     def write(self, block):
-        """A block that names no file is the configuration."""
+        """Writes a block to its file; without a file name it is the configuration."""
         named = re.match(r"# (\w+\.toml)\n", block)
         (self._settings / (named.group(1) if named else "config.toml")).write_text(block)
 
     def follow(self, block):
-        """Runs each command of a console, and sees that it says what the page has it say."""
+        """Runs each command of a console block, and checks that its output is the page's."""
         for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, expected = step.partition("\n")
             self.commands += 1
@@ -70,11 +70,11 @@ class Reader:
             found = out + err
             pattern = "".join(_pattern(line) for line in expected.splitlines())
             if not re.fullmatch(pattern, found):
-                raise Failure(f"{self._title}: {command!r} says {found!r}, not {expected!r}")
+                raise Failure(f"{self._title}: {command!r} prints {found!r}, not {expected!r}")
 
 
 def _pattern(line):
-    """`…` lets the rest of a line be, and alone the rest of the lines."""
+    """Returns a regular expression: `…` matches any part of a line, and alone any lines."""
     if line == "…":
         return r"(?:.*\n)*"
     return ".*".join(re.escape(piece) for piece in line.split("…")) + r"\n"

@@ -11,7 +11,7 @@ from terminal import Terminal
 from tui_client import EMPTY_PROMPT, SPARED, recorded, recorded_unix, start_tui
 from turns import Told
 
-#: Without a result to each of these the client ends.
+#: The client ends without a result to each of these.
 NEEDED = [
     "initialize",
     "account/read",
@@ -48,14 +48,14 @@ def without_a_token_on_loopback(bench):
 
 
 def without_a_relay(bench):
-    """Nothing in between: the server takes the request as the client made it, `Host` and all."""
+    """Without a relay: the server accepts the client's request unchanged, with its `Host`."""
     script = _script(bench)
     token, server = _server_with_token(bench)
     terminal = start_tui(bench, f"ws://{server.address}", token=token)
     _says(terminal, lambda: len(script.asked()) == 2)
     _asked(script)
     server.stop()
-    require_equal("refused requests", server.refusals(), [])
+    require_equal("rejected requests", server.refusals(), [])
 
 
 def over_a_unix_socket(bench):
@@ -69,12 +69,12 @@ def over_a_unix_socket(bench):
 
 
 def over_the_control_socket(bench):
-    """Where the client looks for a server if it is not told a path."""
+    """The default path of the client's socket."""
     _over_the_control_socket(bench, lambda: start_tui(bench, "unix://"))
 
 
 def with_a_daemon(bench):
-    """It was started in the background where the client looks, and is there after it."""
+    """A server in the background, at the client's default path, outlives the client."""
     script = _script(bench)
     socket = bench.client_home / "app-server-control" / "app-server-control.sock"
     daemon = Daemon(bench, "--listen", f"unix://{socket}")
@@ -86,7 +86,7 @@ def with_a_daemon(bench):
 
 
 def without_arguments(bench):
-    """The client looks there by itself, if its own settings need no login."""
+    """The client connects there by default, if its own settings need no login."""
     (bench.client_home / "config.toml").write_text(
         'model_provider = "nobody"\n'
         '[model_providers.nobody]\nname = "nobody"\nbase_url = "http://127.0.0.1:9/v1"\n'
@@ -107,7 +107,7 @@ def _over_the_control_socket(bench, start):
 
 
 def trusting_a_folder(bench):
-    """With `--cd` the client asks first whether to trust the folder, and has the server keep it."""
+    """With `--cd` the client first asks whether to trust the folder, and the server stores the answer."""
     script = _script(bench)
     server = Server(bench, "--listen", "ws://127.0.0.1:0", "--insecure-loopback")
     record, relay = recorded(bench, server)
@@ -117,7 +117,7 @@ def trusting_a_folder(bench):
     methods = [call.method for call in before]
     require_in_order(methods, ["config/read", "config/batchWrite", "config/read"])
     written = before[methods.index("config/batchWrite")]
-    require_equal("what became of the write", written.result.get("status"), "ok")
+    require_equal("the result of the write", written.result.get("status"), "ok")
     last_read = [call for call in before if call.method == "config/read"][-1]
     require_equal(
         "the projects that were read after the write",
@@ -151,7 +151,7 @@ def _is_refused(bench, token, says):
     require_equal("the status", _head(record, SERVER).split(" ")[1], "401")
     require(wait_until(lambda: record.refusal == says), f"the reason is {record.refusal!r}")
     server.stop()
-    require_equal("refused requests in the log", server.refusals(), [401])
+    require_equal("rejected requests in the log", server.refusals(), [401])
     for secret in filter(None, (token, right)):
         require(secret not in server.stderr(), "a token is in the log")
 
@@ -172,23 +172,23 @@ def _server_with_token(bench):
 
 
 def _says(terminal, settled):
-    """The user says something, sees the answer, and leaves when all is `settled`."""
+    """The user sends a prompt, sees the response, and quits when all is `settled`."""
     terminal.wait_for(EMPTY_PROMPT)
-    # The line can be typed before there is a thread; this is shown when there is one.
+    # The client accepts input before the thread starts; it shows this afterwards.
     terminal.wait_for(f"{MODEL} default")
     terminal.enter(_PROMPT)
     terminal.wait_for(ANSWER)
-    require(wait_until(settled), "the client did not come to rest")
+    require(wait_until(settled), "the client still has open requests")
     terminal.enter("/quit")
     require_equal("the client's exit code", terminal.wait_for_end(), 0)
     terminal.wait_for("Token usage so far: total=10 input=7 output=3")
 
 
 def _does_a_turn(bench, script, terminal, record, folder):
-    """Gives all calls, and those before the first thread."""
+    """Returns all calls, and those before the first thread."""
     _says(terminal, lambda: _is_at_rest(record))
-    # The last one is sent while the client leaves.
-    require(wait_until(lambda: all(it.answers for it in record.calls())), "there is no last answer")
+    # The client sends the last one while it quits.
+    require(wait_until(lambda: all(it.answers for it in record.calls())), "the last response is missing")
     calls, before = require_calls(record, NEEDED, SPARED)
     require("initialized" in record.notified(CLIENT), "the client never sent `initialized`")
     hello = before[0]
@@ -202,28 +202,28 @@ def _does_a_turn(bench, script, terminal, record, folder):
     thread = main.result["thread"]["id"]
     Told(record, thread).require_turns([_PROMPT])
     terminal.wait_for(f"resume {thread}")
-    # The client's own prompt for a title ends with what the user said.
+    # The client's prompt for a title ends with the user's input.
     titled = _asked(script)
     Told(record, title.result["thread"]["id"]).require_turns([titled])
     return calls, before
 
 
 def _is_at_rest(record):
-    """The title is there, its thread was let go, and nothing is open."""
+    """Returns whether the title has arrived, its thread is unsubscribed, and no request is open."""
     calls = record.calls()
     let_go = any(call.method == "thread/unsubscribe" for call in calls)
     return let_go and all(call.answers for call in calls)
 
 
 def _asked(script):
-    """The model was asked by the user and for a title; gives the prompt of the latter."""
-    # The two are of different threads, so that either may come first.
+    """Checks the model's two requests, the user's and the one for a title; returns the latter's prompt."""
+    # They belong to different threads, so either may come first.
     own = (MODEL, [("user", _PROMPT)])
     asked = sorted(script.asked(), key=lambda it: it != own)
     (_, titled) = asked[-1]
     ((_, prompt),) = titled
     require(prompt.endswith(f"\n{_PROMPT}"), f"the prompt for a title is {prompt!r}")
-    require_equal("what the model was asked", asked, [own, (MODEL, [("user", prompt)])])
+    require_equal("the requests to the model", asked, [own, (MODEL, [("user", prompt)])])
     script.require_well_formed()
     return prompt
 

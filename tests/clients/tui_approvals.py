@@ -1,4 +1,4 @@
-"""What the stock terminal client asks its user before the agent may do something, and each of the answers."""
+"""Approval requests in the stock terminal client, and each of the answers."""
 
 import tomllib
 
@@ -53,7 +53,7 @@ _END = ["thread/tokenUsage/updated", "thread/status/changed idle", "turn/complet
 
 
 def accept_command(bench):
-    """Yes once, and the next time it is asked again; yes for the session, and then no more."""
+    """Approved once, and the next time the client asks again; approved for the session, and it asks no more."""
     session = _session(bench)
     client = session.begin()
     answers = [(3, "y", "this time"), (4, "a", "every time this session")]
@@ -70,14 +70,14 @@ def accept_command(bench):
     require_equal("the answers", _answers(client), ["accept", "acceptForSession"])
     require_equal("the file", (bench.folder / "cloth.txt").read_text(), "woven\n" * 3)
     for given in session.model.given():
-        require(given.endswith("Output:\nwoven\n"), f"the model was told {given!r}")
+        require(given.endswith("Output:\nwoven\n"), f"the model read {given!r}")
     client.terminal.wait_until_shown(f"• Ran {_LINE}", times=3)
     client.terminal.wait_until_shown("  └ woven", times=3)
     session.close(client)
 
 
 def refuse_command(bench):
-    """No, and the model goes on without; no, and the turn is over."""
+    """Declined, and the model continues; declined and cancelled, and the turn ends."""
     session = _session(bench)
     client = session.begin()
     _ask(client, bench, "weave")
@@ -88,7 +88,7 @@ def refuse_command(bench):
     client.told().require_end([*refused, *_AGENT, *_END])
     client.terminal.wait_for("• as you like")
     (given,) = session.model.given()
-    require("declined" in given, f"the model was told {given!r}")
+    require("declined" in given, f"the model read {given!r}")
 
     _ask(client, bench, "weave")
     client.terminal.press("Escape")
@@ -101,12 +101,12 @@ def refuse_command(bench):
     statuses = [item["status"] for item in client.told().items("commandExecution")]
     require_equal("the commands", statuses, ["declined", "declined"])
     client.turn("what is wool?", "from sheep")
-    require(not (bench.folder / "cloth.txt").exists(), "a command ran that was refused")
+    require(not (bench.folder / "cloth.txt").exists(), "a rejected command ran")
     session.close(client)
 
 
 def accept_by_rule(bench):
-    """Yes, and from now on to everything that begins like it: a rule is added to those of the user."""
+    """Approved by prefix: the server adds a rule to the user's rules."""
     loom = bench.server_folder / "loom"
     loom.write_text("#!/bin/sh\necho woven $*\n")
     loom.chmod(0o755)
@@ -138,14 +138,14 @@ def accept_by_rule(bench):
     rule = {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["./loom", "twill"]}}
     require_equal("the answers", _answers(client), [rule])
     kept = rules.read_text()
-    require(kept.startswith(own), f"what the user wrote is changed: {kept!r}")
+    require(kept.startswith(own), f"the user's text has changed: {kept!r}")
     expected = {"command": ["./loom", "twill"], "verdict": "allow"}
     require_equal("the rules that were added", tomllib.loads(kept)["rule"][1:], [expected])
     session.close(client)
 
 
 def two_clients(bench):
-    """Both are asked; one answers, and the other's question is gone."""
+    """Both clients ask; one answers, and the other's question disappears."""
     session = _session(bench)
     one = session.begin()
     _ask(one, bench, "weave")
@@ -161,7 +161,7 @@ def two_clients(bench):
 
 
 def outlives_the_server(bench):
-    """The server is killed while it waits for an answer, and asks again when it is back."""
+    """The server is killed while it waits for an answer, and asks again after its restart."""
     session = _session(bench)
     client = session.begin()
     _ask(client, bench, "weave")
@@ -171,12 +171,12 @@ def outlives_the_server(bench):
     client.call("thread/resume")
     client.record.forget(NO_SERVER)
     asked = wait_until(lambda: len(client.record.calls(by=SERVER)) == 2)
-    require(asked, "the question was not asked again")
+    require(asked, "the server did not send the request again")
     client.terminal.wait_for(f"$ {_LINE}")
     client.terminal.answer(_COMMAND_ASKED, "y")
     client.terminal.wait_for("• it is woven")
     before, after = client.record.calls(by=SERVER)
-    require_equal("what was asked again", after.params, before.params)
+    require_equal("the repeated request", after.params, before.params)
     require_equal("the answers", [before.answers, after.result], [[], {"decision": "accept"}])
     require_equal("the file", (bench.folder / "cloth.txt").read_text(), "woven\n")
     client.require_shown("› weave", f"• Ran {_LINE}", "└ woven", "• it is woven")
@@ -184,8 +184,8 @@ def outlives_the_server(bench):
 
 
 def accept_patch(bench):
-    """A change of files is shown before anyone is asked, and is made when the user says so: once, and then to this
-    file for the session.
+    """The client shows a change of files before it asks. The user approves it once, and then for this file and the
+    session.
     """
     session = _session(bench)
     client = session.begin()
@@ -213,19 +213,19 @@ def accept_patch(bench):
     client.wait_for_told("turn/completed", count=5)
     require_equal("the file", file.read_text(), "hemp\nsilk\n")
     require_equal("the answers", _answers(client), ["accept", "acceptForSession"])
-    # The model writes the patch itself, and reads what came of it in the same form.
+    # The model sends the patch itself, and reads the result in the same form.
     asked = session.model.bodies()[-1]
     (offered,) = [tool for tool in asked["tools"] if tool["name"] == "apply_patch"]
     require_equal("the tool", [offered["type"], offered["format"]["syntax"]], ["custom", "lark"])
     said = [it["type"] for it in asked["input"] if it["type"] != "message"]
     require_equal("the calls", said, ["custom_tool_call", "custom_tool_call_output"] * 3)
     for given in session.model.given():
-        require("yarn.txt" in given, f"the model was told {given!r}")
+        require("yarn.txt" in given, f"the model read {given!r}")
     session.close(client)
 
 
 def refuse_patch(bench):
-    """No, and nothing is written and the turn is over."""
+    """Declined: nothing is written, and the turn ends."""
     session = _session(bench)
     client = session.begin()
     client.enter("spin")
@@ -259,7 +259,7 @@ def _session(bench):
 
 
 def _ask(client, bench, said):
-    """The user says something, and is asked about it. Nothing was done yet."""
+    """Sends a prompt and waits for the question. Checks that nothing has run yet."""
     file = bench.folder / "cloth.txt"
     before = file.exists() and file.read_text()
     client.enter(said)
@@ -270,7 +270,7 @@ def _ask(client, bench, said):
 
 
 def _answers(client):
-    """What the client answered when it was asked."""
+    """Returns the client's responses to the server's requests."""
     return [call.result["decision"] for call in client.record.calls(by=SERVER)]
 
 

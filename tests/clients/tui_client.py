@@ -1,10 +1,10 @@
-"""Starts `codex --remote`, and sees what passes between it and the server."""
+"""Starts `codex --remote`, and records the messages between it and the server."""
 
 from recorder import Record, Relay
 from terminal import Terminal
 
 EMPTY_PROMPT = "Ask Codex to do anything"
-#: It asks for these at the start, and does without.
+#: It sends these requests at the start, and continues after an error.
 SPARED = [
     "account/bedrock/checkGovCloudRequirements",
     "collaborationMode/list",

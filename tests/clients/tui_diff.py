@@ -1,4 +1,4 @@
-"""What the stock terminal client has the server run: git, for /diff."""
+"""The command that the stock terminal client runs on the server: git, for /diff."""
 
 import subprocess
 
@@ -9,7 +9,7 @@ _FILE = "cloth.txt"
 
 
 def diff(bench):
-    """What changed in the thread's folder is shown, also in a file that git does not know yet."""
+    """The client shows the changes in the thread's folder, also in an untracked file."""
     _repository(bench)
     session = Session(bench, [])
     client = session.begin()
@@ -19,18 +19,18 @@ def diff(bench):
     client.terminal.wait_for("+flax and wool")
     client.settle()
     calls = [call for call in client.record.calls() if call.method == "command/exec"]
-    require(calls, "the client did not have the server run anything")
+    require(calls, "the client sent no command to the server")
     for call in calls:
         require_equal("the program", call.params["command"][0], "git")
         require_equal("its folder", call.params["cwd"], str(bench.server_folder))
-        require_equal("what it is fenced by", call.params["sandboxPolicy"], None)
+        require_equal("its sandbox", call.params["sandboxPolicy"], None)
         require_equal("what it wrote to stderr", call.result["stderr"], "")
     client.terminal.press("q")
     session.close(client)
 
 
 def _repository(bench):
-    """A repository in which one file was changed and one is new."""
+    """Creates a repository with one changed and one new file."""
     folder = bench.server_folder
 
     def git(*words):

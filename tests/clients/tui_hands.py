@@ -1,4 +1,4 @@
-"""What the stock terminal client shows of what the agent does: commands, plans, questions, patches."""
+"""The agent's work in the stock terminal client: commands, plans, questions, patches."""
 
 from harness import require, require_equal
 from mock_model import calls, held, says
@@ -13,7 +13,7 @@ _END = ["thread/tokenUsage/updated", "thread/status/changed idle", "turn/complet
 
 
 def command(bench):
-    """A command that stays in the sandbox: its output, and how it failed."""
+    """A command in the sandbox: its output, and its failure."""
     session = Session(bench, [
         ("weave", [calls("exec_command", {"cmd": "echo woven; echo torn >&2; exit 3"})]),
         ("torn", says("it is torn")),
@@ -28,13 +28,13 @@ def command(bench):
     ended = [item[key] for key in ("status", "exitCode", "aggregatedOutput", "cwd")]
     expected = ["failed", 3, "woven\ntorn\n", str(bench.server_folder)]
     require_equal("the command", ended, expected)
-    # The client's thread for a title has no place to work in.
+    # The client's thread for a title has no environment.
     require_equal("how often no tool was offered", session.model.tools().count([]), 1)
     session.close(client)
 
 
 def exploring(bench):
-    """Commands that only look are shown as what they look at."""
+    """The client shows read-only commands as the files that they read."""
     (bench.server_folder / "cloth.txt").write_text("warp\nweft\n")
     lines = {
         "list": ("ls -a", "List ls -a"),
@@ -47,7 +47,7 @@ def exploring(bench):
     for turns, said in enumerate(lines, start=3):
         client.enter(said)
         client.wait_for_told("turn/completed", count=turns)
-        # What is typed before the client knows that the turn is over belongs to that turn.
+        # Input that is typed before the client knows of the turn's end belongs to that turn.
         client.terminal.wait_until_shown("Worked for", times=turns - 1)
     client.terminal.wait_until_shown("• Explored", times=len(lines))
     client.require_shown(*(f"└ {shown}" for _, shown in lines.values()))
@@ -55,7 +55,7 @@ def exploring(bench):
 
 
 def plan(bench):
-    """A plan is shown with its steps, those that are left first, and as nothing else."""
+    """The client shows a plan with its steps, the remaining ones first, and as nothing else."""
     steps = [
         {"step": "warp the loom", "status": "completed"},
         {"step": "weave", "status": "in_progress"},
@@ -74,7 +74,7 @@ def plan(bench):
     require("update_plan" not in client.terminal.screen(), "the call is shown beside the plan")
     told = [*_BEGIN, "turn/plan/updated", "thread/tokenUsage/updated"]
     client.told().require_end([*told, *_AGENT, *_END])
-    require_equal("what the model was told", session.model.given(), ["Plan updated"])
+    require_equal("the model's input", session.model.given(), ["Plan updated"])
     session.close(client)
 
 
@@ -106,7 +106,7 @@ def question(bench):
         *("• Questions 1/1 answered", "• Which colour?", "answer: blue", "• blue it is"),
     )
     (given,) = session.model.given()
-    require("blue" in given, f"the model was told {given!r}")
+    require("blue" in given, f"the model read {given!r}")
     client.told().require_end([
         *(*_BEGIN, "thread/status/changed waitingOnUserInput", "item/tool/requestUserInput"),
         "thread/tokenUsage/updated",
@@ -118,7 +118,7 @@ def question(bench):
 
 
 def interrupt(bench):
-    """Esc while a command runs: it ends, and nothing of it is left."""
+    """Esc while a command runs: it ends, and leaves no process."""
     line = "echo begun; sleep 600 & sleep 600"
     session = Session(bench, [
         ("weave", [calls("exec_command", {"cmd": line})]),
@@ -141,12 +141,12 @@ def interrupt(bench):
     client.terminal.wait_for("■ Conversation interrupted")
     client.turn("what is wool?", "from sheep")
     (given,) = session.model.given()
-    require("interrupt" in given, f"the model was told {given!r}")
+    require("interrupt" in given, f"the model read {given!r}")
     session.close(client)
 
 
 def shell(bench):
-    """The user's own command is no business of the sandbox, and the model knows of it."""
+    """The user's own command runs without the sandbox, and the model reads its result."""
     line = "echo spun | tee ../yarn.txt; basename $PWD"
     session = Session(bench, [("wool", says("from sheep"))])
     client = session.begin()
@@ -164,12 +164,12 @@ def shell(bench):
     require_equal("the file", (bench.folder / "yarn.txt").read_text(), "spun\n")
     client.turn("what is wool?", "from sheep")
     known = [text for _, text in session.model.asked()[-1] if line in text and output in text]
-    require_equal("how often the model knows it", len(known), 1)
+    require_equal("how often the model's input has it", len(known), 1)
     session.close(client)
 
 
 def terminal(bench):
-    """A command that is still running when the model has said all ends with its turn, and that is told."""
+    """A command that still runs after the model's last message ends with its turn, and the client shows that."""
     session = Session(bench, [
         ("weave", [calls("exec_command", {"cmd": "echo begun; sleep 600", "yield_time_ms": 250})]),
         ("session ID", held("it goes on")),
@@ -188,7 +188,7 @@ def terminal(bench):
 
 
 def _sleepers(bench):
-    """What the agent has running."""
+    """Returns the agent's running commands."""
     return [pid for pid, name in bench.processes() if name == "sleep"]
 
 

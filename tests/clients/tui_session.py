@@ -6,17 +6,17 @@ from mock_model import MODEL, MockModel, says, title
 from tui_client import EMPTY_PROMPT, SPARED, recorded, recorded_unix, start_tui
 from turns import Told
 
-#: Every conversation begins with these, and the client then has a name for it.
+#: Every conversation begins with these; the client then has a title for it.
 PROMPT, ANSWER, TITLE = "what makes cloth?", "warp and weft", "Weave cloth"
-#: After it has resumed a thread the client asks for this too, and does without.
+#: After a resume the client also sends this request, and continues after an error.
 _SPARED_AFTER_RESUME = "thread/goal/get"
-#: Shown below the answer when a turn has ended.
+#: Shown below the response when a turn has ended.
 _WORKED = "Worked for"
 _WORKING = "esc to interrupt"
 
 
 class Session:
-    """A server, its model, and the terminals that were opened on it."""
+    """A server, its model and its terminals."""
 
     def __init__(self, bench, answers, unix=False, **settings):
         self._bench = bench
@@ -27,10 +27,10 @@ class Session:
         self.server = self._serve(0)
 
     def open(self, *arguments):
-        """Starts a client, and waits until it can be talked to."""
+        """Starts a client, and waits until it accepts input."""
         client = self.start(*arguments)
         client.terminal.wait_for(EMPTY_PROMPT)
-        # The line can be typed before there is a thread; this is shown when there is one.
+        # The client accepts input before the thread starts; it shows this afterwards.
         client.terminal.wait_for(f"{MODEL} default")
         return client
 
@@ -48,7 +48,7 @@ class Session:
         return Client(terminal, record, relay)
 
     def begin(self):
-        """Opens a client, and has its first turn."""
+        """Opens a client, and runs its first turn."""
         client = self.open()
         client.first_turn(PROMPT, ANSWER)
         return client
@@ -70,7 +70,7 @@ class Session:
 
 
 class Client:
-    """One terminal, and what passed between its program and the server."""
+    """One terminal, and the messages between its program and the server."""
 
     def __init__(self, terminal, record, relay):
         self.terminal = terminal
@@ -79,11 +79,11 @@ class Client:
 
     @property
     def thread(self):
-        """The thread that the user had a turn in last."""
+        """Returns the thread of the user's last turn."""
         return self._turns()[-1].params["threadId"]
 
     def enter(self, line, steers=False):
-        """Says something. Unless it is to steer a turn, the client must know before that the last one has ended."""
+        """Sends a prompt. Unless it steers a turn, the client must know that the last turn has ended."""
         self.terminal.wait_for(EMPTY_PROMPT)
         if not steers:
             ended = wait_until(lambda: _WORKING not in self.terminal.screen())
@@ -91,24 +91,24 @@ class Client:
         self.terminal.enter(line)
 
     def turn(self, prompt, answer):
-        """The user says something, the answer is shown, and the client knows that it was all."""
+        """Sends a prompt, and waits until the client shows the whole response."""
         before = self.terminal.screen().count(_WORKED)
         self.enter(prompt)
         self.terminal.wait_for(f"• {answer}")
         turn = self._turns()[-1].result["turn"]["id"]
         require(wait_until(lambda: turn in self._ended()), "the turn did not end")
-        # Until the client has read the end, it takes what is typed as said in that turn.
+        # Until the client has read the end of the turn, it adds typed input to that turn.
         ended = wait_until(lambda: self.terminal.screen().count(_WORKED) > before)
         require(ended, f"the client did not show {_WORKED!r} once more")
 
     def first_turn(self, prompt, answer):
-        """As the first in a thread: the client then asks for a name, and shows it."""
+        """The first turn of a thread: the client then requests a title, and shows it."""
         self.turn(prompt, answer)
         self.terminal.wait_for(f"· {TITLE}")
         self.settle()
 
     def call(self, method, **params):
-        """Waits until the method was called, with these, and answered; gives the last call."""
+        """Waits for a call of the method with these params and its response; returns the last one."""
 
         def answered():
             calls = [call for call in self.record.calls() if call.method == method]
@@ -116,12 +116,12 @@ class Client:
             return found and found[-1].answers and found[-1]
 
         call = wait_until(answered)
-        require(call, f"the client did not call {method}, or got no answer")
-        require(call.error_code is None, f"{method} was answered with {call.answers[0]}")
+        require(call, f"the client did not call {method}, or received no response")
+        require(call.error_code is None, f"the response to {method} was {call.answers[0]}")
         return call
 
     def _turns(self):
-        """The turns that the user began; those for titles have a schema."""
+        """Returns the turns of the user; those for titles have a schema."""
         turns = [call for call in self.record.calls() if call.method == "turn/start"]
         return [call for call in turns if not call.params["outputSchema"]]
 
@@ -131,7 +131,7 @@ class Client:
         return [message["params"]["turn"]["id"] for message in ends]
 
     def count(self, method):
-        """How many notifications of this kind came."""
+        """Returns the number of notifications of this method."""
         return sum(message.get("method") == method for message, _ in self.record.told())
 
     def wait_for_told(self, method, count=1):
@@ -142,7 +142,7 @@ class Client:
         return Told(self.record, thread or self.thread)
 
     def require_shown(self, *lines):
-        """These lines come to be on the screen in this order, and each of them once."""
+        """Waits until the screen has these lines in this order, each once."""
 
         def shown():
             return [line.strip() for line in self.terminal.screen().splitlines()]
@@ -158,9 +158,9 @@ class Client:
             require_equal(f"how often {line!r} is shown", found.count(line), 1)
 
     def settle(self):
-        """Waits until no call is without an answer."""
+        """Waits until every call has a response."""
         settled = wait_until(lambda: all(call.answers for call in self.record.calls()))
-        require(settled, "a call has no answer")
+        require(settled, "a call has no response")
 
     def quit(self, refused=()):
         self.settle()

@@ -1,4 +1,4 @@
-"""What a user does with threads in the stock terminal client, and what outlives the server."""
+"""Threads in the stock terminal client, and their state after a restart of the server."""
 
 import re
 
@@ -13,13 +13,13 @@ _SILK = ("silk", says("from worms"))
 
 
 def rename(bench):
-    """The client has the model find a name, in a thread that is not kept; the user has another."""
+    """The client requests a title in an ephemeral thread; the user sets another."""
     session = Session(bench, [_WOOL])
     client = session.begin()
     starts = [call for call in client.record.calls() if call.method == "thread/start"]
     (hidden,) = [call.result["thread"]["id"] for call in starts if call.params["ephemeral"]]
     client.call("thread/name/set", name=TITLE)
-    # The client has the model find a name to offer, and stops that when the user is faster.
+    # The client requests a title to offer, and cancels that when the user is faster.
     client.enter("/rename")
     client.terminal.wait_for("Suggested from this conversation")
     client.terminal.press("C-u")
@@ -40,7 +40,7 @@ def rename(bench):
 
 
 def new(bench):
-    """A fresh thread in the same client: it knows nothing of the first."""
+    """A new thread in the same client has no history of the first."""
     session = Session(bench, [_WOOL])
     client = session.begin()
     first = client.thread
@@ -50,13 +50,13 @@ def new(bench):
     require(wait_until(lambda: ANSWER not in client.terminal.screen()), "the old text is shown")
     client.first_turn("what is wool?", "from sheep")
     require(client.thread != first, "the thread is the old one")
-    require_equal("what the model knows", session.model.asked()[-1], [("user", "what is wool?")])
+    require_equal("the model's input", session.model.asked()[-1], [("user", "what is wool?")])
     client.require_shown("› what is wool?", "• from sheep")
     session.close(client)
 
 
 def fork(bench):
-    """The same history in a new thread; the first does not see what is said in it."""
+    """The same history in a new thread; its turns do not appear in the first."""
     session = Session(bench, [_WOOL, _SILK])
     client = session.begin()
     first = client.thread
@@ -65,9 +65,9 @@ def fork(bench):
     forked = client.call("thread/fork").result["thread"]
     require_equal("where it comes from", forked["forkedFromId"], first)
     client.turn("what is wool?", "from sheep")
-    require_equal("where it was said", client.thread, forked["id"])
+    require_equal("the thread of the turn", client.thread, forked["id"])
     said = [("user", PROMPT), ("assistant", ANSWER), ("user", "what is wool?")]
-    require_equal("what the model knows", session.model.asked()[-1], said)
+    require_equal("the model's input", session.model.asked()[-1], said)
     client.require_shown(
         *(f"• Thread forked from {TITLE} ({first})", f"› {PROMPT}", f"• {ANSWER}"),
         *("› what is wool?", "• from sheep"),
@@ -75,7 +75,7 @@ def fork(bench):
     other = session.open("resume", first)
     other.turn("what is silk?", "from worms")
     said = [("user", PROMPT), ("assistant", ANSWER), ("user", "what is silk?")]
-    require_equal("what the model knows", session.model.asked()[-1], said)
+    require_equal("the model's input", session.model.asked()[-1], said)
     session.close(client, other)
 
 
@@ -88,7 +88,7 @@ def resume_over_unix(bench):
 
 
 def _resumes(bench, **carrier):
-    """Another process shows what was said, and goes on."""
+    """Another process shows the history, and continues."""
     session = Session(bench, [_WOOL, _SILK], **carrier)
     client = session.begin()
     client.turn("what is wool?", "from sheep")
@@ -107,12 +107,12 @@ def _resumes(bench, **carrier):
         *(("user", PROMPT), ("assistant", ANSWER)),
         *(("user", "what is wool?"), ("assistant", "from sheep"), ("user", "what is silk?")),
     ]
-    require_equal("what the model knows", session.model.asked()[-1], said)
+    require_equal("the model's input", session.model.asked()[-1], said)
     session.close(again)
 
 
 def two_clients(bench):
-    """One comes in the middle of the other's turn: it sees what was said so far, and stops it."""
+    """A second client joins during the first one's turn: it shows the text so far, and interrupts the turn."""
     session = Session(bench, [("yarn", begun("spun twice")), _WOOL])
     one = session.begin()
     one.enter("what is yarn?")
@@ -131,7 +131,7 @@ def two_clients(bench):
 
 
 def picker(bench):
-    """`/resume` lists the threads by name; the one that is chosen is shown, and goes on."""
+    """`/resume` lists the threads by name; the chosen one is shown, and continues."""
     session = Session(bench, [_WOOL, _SILK])
     client = session.begin()
     first = client.thread
@@ -153,18 +153,18 @@ def picker(bench):
     client.turn("what is silk?", "from worms")
     require_equal("the thread", client.thread, first)
     said = [("user", PROMPT), ("assistant", ANSWER), ("user", "what is silk?")]
-    require_equal("what the model knows", session.model.asked()[-1], said)
+    require_equal("the model's input", session.model.asked()[-1], said)
     session.close(client)
 
 
 def _rows(client):
-    """The names in the list, the chosen one marked."""
+    """Returns the names in the list, the chosen one marked."""
     row = re.compile(r"^ *(› )? *(?:now|\d+\w ago) +(.*)$", re.MULTILINE)
     return [f"{mark}{name}" for mark, name in row.findall(client.terminal.screen())]
 
 
 def model(bench):
-    """`/model` offers what the server offers; the choice holds for the next turn and is kept."""
+    """`/model` lists the server's models; the choice applies to the next turn and is stored."""
     session = Session(bench, [_WOOL])
     client = session.begin()
     client.enter("/model")
@@ -178,13 +178,13 @@ def model(bench):
     kept = (bench.server_home / "config.toml").read_text()
     require('model_reasoning_effort = "high"' in kept, f"the file does not hold it: {kept!r}")
     client.turn("what is wool?", "from sheep")
-    require_equal("how long the model thinks", session.model.efforts(), [None, "high"])
+    require_equal("the reasoning effort", session.model.efforts(), [None, "high"])
     client.terminal.wait_for(f"{MODEL} high")
     session.close(client)
 
 
 def reconnect(bench):
-    """The server is killed in a turn and started again: the client is back, and so is the turn."""
+    """The server is killed during a turn and restarted: the client reconnects, and shows the turn."""
     session = Session(bench, [("yarn", held("spun twice")), _WOOL])
     client = session.begin()
     thread = client.thread
@@ -197,7 +197,7 @@ def reconnect(bench):
     client.call("thread/resume")
     require(
         wait_until(lambda: "Reconnecting to server" not in client.terminal.screen()),
-        "the client is not back",
+        "the client did not reconnect",
     )
     client.record.forget(NO_SERVER)
     session.model.wait_until_held()
@@ -209,10 +209,10 @@ def reconnect(bench):
     client.require_shown(*before, "› what is wool?", "• from sheep")
     said = [("user", PROMPT), ("assistant", ANSWER), ("user", "what is yarn?")]
     _, first, again, last = session.model.asked()
-    require_equal("what the model was asked before", first, said)
-    require_equal("what it was asked again", again, said)
+    require_equal("the requests before the restart", first, said)
+    require_equal("the repeated requests", again, said)
     more = [("assistant", "spun twice"), ("user", "what is wool?")]
-    require_equal("what it was asked then", last, [*said, *more])
+    require_equal("the later requests", last, [*said, *more])
     session.close(client)
 
 

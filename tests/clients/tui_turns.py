@@ -1,4 +1,4 @@
-"""What a user does to a turn in the stock terminal client: stop it, steer it, sum it up."""
+"""Turns in the stock terminal client: interrupted, steered, compacted."""
 
 from harness import require, require_equal, wait_until
 from mock_model import begun, held, says
@@ -19,7 +19,7 @@ def interrupt_over_unix(bench):
 
 
 def _interrupts(bench, **carrier):
-    """Esc in the middle of an answer, and before one has begun."""
+    """Esc during a response, and before one has begun."""
     answers = [
         ("yarn", begun("spun twice")),
         ("linen", held("from flax")),
@@ -45,12 +45,12 @@ def _interrupts(bench, **carrier):
     client.wait_for_told("turn/completed", count=4)
     client.told().require_end([*begin, "answer to turn/interrupt", *stopped])
     session.model.wait_until_left()
-    # Told is not yet known: until the client shows it, it takes what is typed as said in that turn.
+    # The client may not have processed the end yet: until it shows it, it adds typed input to that turn.
     client.terminal.wait_until_shown("■ Conversation interrupted", times=2)
 
     client.turn("what is wool?", "from sheep")
     require_equal(
-        "what the model knows",
+        "the model's input",
         session.model.asked()[-1],
         [
             *(("user", PROMPT), ("assistant", ANSWER)),
@@ -66,7 +66,7 @@ def _interrupts(bench, **carrier):
 
 
 def steer(bench):
-    """What is typed during an answer belongs to the same turn, and reaches the model."""
+    """Input during a response belongs to the same turn, and reaches the model."""
     session = Session(bench, [("yarn", held("spun twice")), ("wool", says("from sheep"))])
     client = session.begin()
     client.enter("what is yarn?")
@@ -91,7 +91,7 @@ def steer(bench):
 
 
 def steer_too_late(bench):
-    """What is typed when the turn is over, but the client does not know it yet, begins another turn."""
+    """Input after the end of a turn that the client does not know of yet starts another turn."""
     session = Session(bench, [("yarn", held("spun twice")), ("wool", says("from sheep"))])
     client = session.begin()
     client.enter("what is yarn?")
@@ -119,7 +119,7 @@ def steer_too_late(bench):
 
 
 def compact(bench):
-    """The model sums up, and goes on from the summary alone."""
+    """The model writes a summary, and continues from it alone."""
     summary = "We spoke of warp."
     session = Session(bench, [("Sum up", says(summary)), ("wool", says("from sheep"))])
     client = session.begin()
@@ -132,15 +132,15 @@ def compact(bench):
     ])
     client.turn("what is wool?", "from sheep")
     _, summing, after = session.model.asked()
-    require_equal("what was summed up", summing[:-1], [("user", PROMPT), ("assistant", ANSWER)])
+    require_equal("the input of the compaction", summing[:-1], [("user", PROMPT), ("assistant", ANSWER)])
     said = [("user", summary), ("user", "what is wool?")]
-    require_equal("what the model goes on from", after, said)
+    require_equal("the input after the compaction", after, said)
     client.require_shown(f"› {PROMPT}", f"• {ANSWER}", "› what is wool?", "• from sheep")
     session.close(client)
 
 
 def review(bench):
-    """A review of what the user asks for. It is told once, not once more at its end."""
+    """A review with the user's instructions. Its result is shown once, not again at its end."""
     session = Session(bench, [("the knots", says("all are tight")), ("wool", says("from sheep"))])
     client = session.begin()
     client.enter("/review")
@@ -164,7 +164,7 @@ def review(bench):
     (left,) = told.items("exitedReviewMode")
     require_equal("the review", left["review"], "all are tight")
     (_, instructions) = session.model.asked()[-1][-1]
-    require("look at the knots" in instructions, f"the model was told {instructions!r}")
+    require("look at the knots" in instructions, f"the model read {instructions!r}")
     client.turn("what is wool?", "from sheep")
     client.require_shown(
         ">> Code review started: look at the knots <<",

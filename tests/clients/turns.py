@@ -1,4 +1,4 @@
-"""Reads off the record what the server said of a thread, and in which order."""
+"""Reads the server's messages about a thread from the record, in order."""
 
 from harness import require, require_equal
 from model_script import ANSWER, INPUT_TOKENS, OUTPUT_TOKENS
@@ -6,7 +6,7 @@ from model_script import ANSWER, INPUT_TOKENS, OUTPUT_TOKENS
 _BEGUN = ["answer to thread/start", "thread/started"]
 _SETTINGS = "thread/settings/updated"
 _DELTA = "item/agentMessage/delta"
-#: Requests about a thread whose answers have a place in the order.
+#: Requests about a thread whose responses are part of the order.
 _ACTS = [
     "turn/start",
     "turn/steer",
@@ -31,24 +31,24 @@ _TURN = [
 
 
 class Told:
-    """All that the server said of one thread."""
+    """All messages of the server about one thread."""
 
     def __init__(self, record, thread):
         self.messages = []
         self.words = []
         for message, request in record.told():
             word = _answer(thread, message, request) or _notification(thread, message)
-            # However a text was cut, it is one word here.
+            # Deltas of any size count as one entry.
             if word and not (word.lower().endswith("delta") and self.words[-1:] == [word]):
                 self.words.append(word)
             if word:
                 self.messages.append(message)
 
     def require_turns(self, prompts, settings_change=False, cut=False):
-        """A thread with one turn for each prompt, and nothing else.
+        """Checks a thread with one turn for each prompt, and nothing else.
 
-        `settings_change`: the first turn brings settings of its own. `cut`: the client did not wait
-        for the end, so the end may be missing, but what is there is right.
+        `settings_change`: the first turn has its own settings. `cut`: the client did not wait for the
+        end, so the end may be missing, but the rest is checked.
         """
         expected = list(_BEGUN)
         for at in range(len(prompts)):
@@ -56,14 +56,14 @@ class Told:
             expected += ["answer to turn/start", *change, *_TURN]
         if cut:
             expected = expected[: len(self.words)]
-        require_equal("what was said of the thread", self.words, expected)
+        require_equal("the messages about the thread", self.words, expected)
         self._require_no_numbers()
         if not cut:
             self._require_texts(prompts)
 
     def require_end(self, expected):
-        """The last that was said. What was begun in a turn has ended before it."""
-        require_equal("what was said last", self.words[-len(expected) :], expected)
+        """Checks the last messages, and that every started item was completed before its turn."""
+        require_equal("the last messages of the thread", self.words[-len(expected) :], expected)
         self._require_no_numbers()
         open_items = set()
         for message in self.messages:
@@ -76,26 +76,26 @@ class Told:
                     require_equal("the items that were left open", open_items, set())
 
     def items(self, kind):
-        """The completed items of one kind."""
+        """Returns the completed items of one type."""
         params = [it["params"] for it in self.messages if it.get("method") == "item/completed"]
         return [it["item"] for it in params if it["item"]["type"] == kind]
 
     def _require_no_numbers(self):
-        """Stock clients did not ask for the numbers of records."""
+        """Checks that there is no `seq`, which stock clients do not request."""
         for message in self.messages:
-            require("seq" not in message, f"{message.get('method')} has a number")
+            require("seq" not in message, f"{message.get('method')} has a seq")
 
     def _require_texts(self, prompts):
         turns = [it["result"]["turn"]["id"] for it in self.messages if _has_turn(it)]
-        require_equal("how many turns differ", len(set(turns)), len(prompts))
+        require_equal("the number of distinct turns", len(set(turns)), len(prompts))
         for at, (turn, prompt) in enumerate(zip(turns, prompts)):
             said = self._of(turn, "item/completed")
             user, agent = (message["item"] for message in said)
             texts = [part["text"] for part in user["content"]]
-            require_equal("what the user said", texts, [prompt])
-            require_equal("what the agent said", agent["text"], ANSWER)
+            require_equal("the user's message", texts, [prompt])
+            require_equal("the agent's message", agent["text"], ANSWER)
             deltas = self._of(turn, _DELTA)
-            require_equal("the pieces", "".join(it["delta"] for it in deltas), ANSWER)
+            require_equal("the deltas", "".join(it["delta"] for it in deltas), ANSWER)
             require_equal("their item", {it["itemId"] for it in deltas}, {agent["id"]})
             (usage,) = (it["tokenUsage"] for it in self._of(turn, "thread/tokenUsage/updated"))
             require_equal("the turn's tokens", _tokens(usage["last"]), _expected_tokens(1))
@@ -104,7 +104,7 @@ class Told:
                 require_equal(f"how often {method} came", len(self._of(turn, method)), 1)
 
     def _of(self, turn, method):
-        """The parameters of a turn's notifications of one kind."""
+        """Returns the params of a turn's notifications of one method."""
         found = [it["params"] for it in self.messages if it.get("method") == method]
         return [it for it in found if turn in (it.get("turnId"), it.get("turn", {}).get("id"))]
 

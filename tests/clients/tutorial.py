@@ -1,4 +1,4 @@
-"""The programs of docs/tutorial.md, run as the page says, and the page held to the programs."""
+"""The programs of docs/tutorial.md, run as the page says, and compared with the page."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from mock_model import MockModel, begun
 _TOP = Path(__file__).resolve().parents[2]
 _PAGE = (_TOP / "docs/tutorial.md").read_text()
 _LINES_MAX = 60
-#: What the page has one ask for: a command that writes a file.
+#: The page's prompt: a command that writes a file.
 _COMMAND = 'MOCK call name=exec_command arguments={"cmd": "touch woven"}'
 _QUESTION = "/bin/bash -c 'touch woven'? [y/N] "
 _PATCH = r'MOCK call name=apply_patch input="*** Begin Patch\n*** Add File: woven\n+cloth\n*** End Patch\n"'
@@ -34,7 +34,7 @@ def _tutorial(bench, language, name, runner):
     program = _TOP / "examples" / name
     _require_shown(language, program)
     model = MockModel(bench, [("long story", begun(_STORY))])
-    # The page's own settings, but for the port.
+    # The page's settings, with another port.
     settings, *_ = _blocks("toml")
     (bench.server_home / "config.toml").write_text(
         settings.replace("http://127.0.0.1:4010", model.address)
@@ -45,14 +45,14 @@ def _tutorial(bench, language, name, runner):
         run = Run(bench, [*runner, program], prompt)
         for text in shown:
             run.wait_for(text)
-        require(not woven.exists(), "it was done before anyone was asked")
+        require(not woven.exists(), "it was done before the approval request")
         return run
 
     run = asked(_COMMAND, _QUESTION)
     run.say("y\n")
     run.wait_for_end(0)
     require(woven.exists(), "the command did not run")
-    require("The tool said: " in run.out, "the model was not told of it")
+    require("The tool said: " in run.out, "the model did not read the result")
     woven.unlink()
 
     run = asked(_COMMAND, _QUESTION)
@@ -66,23 +66,23 @@ def _tutorial(bench, language, name, runner):
     require_equal("what was written", woven.read_text(), "cloth\n")
     woven.unlink()
 
-    # The server dies before the answer: it is not taken for the next one's.
+    # The server dies before the answer: the answer does not go to the next server's request.
     run = asked(_COMMAND, _QUESTION)
     run.kill_server()
     run.say("y\n")
     run.wait_for_end(1)
-    require(not woven.exists(), "the command ran although nobody had the answer")
+    require(not woven.exists(), "the command ran although no server had the answer")
 
-    # The server dies in the middle of a message: nothing is printed twice, and the turn is over.
+    # The server dies during a message: nothing is printed twice, and the turn has ended.
     run = asked("tell me a long story", _STORY[:5])
     run.kill_server()
     run.wait_for_end(1)
     require_equal("what was printed", run.out, f"{_STORY[:5]}\n")
-    require("\ninterrupted: " in f"\n{run.err}", f"it says {run.err!r}")
+    require("\ninterrupted: " in f"\n{run.err}", f"the program printed {run.err!r}")
 
 
 class Run:
-    """A program whose user answers it."""
+    """A program with a user who answers its questions."""
 
     def __init__(self, bench, command, prompt):
         self.out = ""
@@ -112,7 +112,7 @@ class Run:
         self._process.stdin.flush()
 
     def kill_server(self):
-        """What the program started is the only server of this check."""
+        """Kills the program's server, the only one of this check."""
         (pid,) = (pid for pid, _ in self._bench.processes() if _is_server(pid))
         os.kill(pid, signal.SIGKILL)
         require(wait_until(lambda: not _is_server(pid)), "the server did not die")
@@ -141,14 +141,14 @@ def _is_server(pid):
 
 
 def _require_shown(language, program):
-    """The page's blocks, one after the other, are the program, and it is as short as the page says."""
+    """Checks that the page's blocks, joined, are the program, and that it has at most as many lines as the page says."""
     text = program.read_text()
     count = len(text.splitlines())
     require(count <= _LINES_MAX, f"{program.name} has {count} lines, not {_LINES_MAX}")
     shown = [line for block in _blocks(language) for line in block.splitlines() if line]
     require_equal("the page", shown, [line for line in text.splitlines() if line])
     for said in (_COMMAND, f"{_QUESTION}y\n"):
-        require(said in _PAGE, f"the page does not have {said!r}")
+        require(said in _PAGE, f"{said!r} is missing on the page")
 
 
 def _blocks(language):

@@ -1,4 +1,4 @@
-"""The stock TypeScript SDK, given our program as `codexPathOverride`, and `codex exec` beside `raddle exec`.
+"""The stock TypeScript SDK with Raddle as `codexPathOverride`, and `codex exec` compared with `raddle exec`.
 
 The SDK starts `exec` for each turn, writes the prompt to its stdin and reads JSON lines.
 """
@@ -81,10 +81,10 @@ def _ran(seen):
 
 
 def _aborted(bench, model, seen):
-    """What was aborted had begun, its turn was interrupted, and no process of it is left."""
+    """Checks that the aborted run had begun, that its turn was interrupted, and that it left no process."""
     require_equal("answers that were held when it was aborted", seen["heldAtAbort"], 1)
     model.wait_until_left()
-    # Programs that end take a moment, and the model goes on.
+    # Processes take a moment to end, and the model continues.
     left = wait_until(lambda: len(bench.processes()) == 1, deadline_s=30)
     require(left, f"processes were left behind: {bench.processes()}")
     command = [bench.raddle, "thread", "show", seen["endless"]]
@@ -104,7 +104,7 @@ def _asked(model):
 
 
 def beside_codex(bench):
-    """The same script for `codex exec` and for `raddle exec`: the same lines, but for what each calls its own."""
+    """The same script for `codex exec` and `raddle exec`: the same lines, except for values that are their own."""
     answers = [
         ("weave", ['reasoning = "A loom, then."', *says("I look."), calls("exec_command", {"cmd": _COMMAND})], 1),
         ("woven", [*says("Torn."), "usage = { input = 100, cached = 40, output = 5, reasoning = 2 }"], 1),
@@ -122,7 +122,7 @@ def beside_codex(bench):
 
 
 def _lines(bench, folder, program, answers, prompt):
-    """What a program prints, without what is its own: ids, its shell, and its warnings about models."""
+    """Returns a program's output without its own values: ids, its shell, and its warnings about models."""
     bench.folder, kept = folder, bench.folder
     try:
         (folder / prompt.split()[0]).mkdir()
@@ -143,7 +143,7 @@ def _lines(bench, folder, program, answers, prompt):
         line.pop("thread_id", None)
         line.pop("message", None)
         line.pop("error", None)
-        # A guess of the mock's, from how much each says to the model.
+        # The mock's estimate, from the size of each prompt.
         line.pop("usage", None)
         if item := line.get("item"):
             item.pop("id")

@@ -1,4 +1,4 @@
-// What programs do with the TypeScript SDK. The answers are printed as JSON.
+// Typical uses of the TypeScript SDK. Prints the responses as JSON.
 // Usage: node typescript_sdk_program.mjs SDK RADDLE MODEL IMAGE FOLDER
 
 import { writeSync } from "node:fs";
@@ -66,7 +66,7 @@ seen.endless = endless.id;
 
 writeSync(1, JSON.stringify(seen));
 
-// How many answers the model holds, once it holds one. Whoever runs this has a deadline.
+// The number of responses that the model holds, once it holds one. The caller has a timeout.
 async function heldAnswers() {
   for (;;) {
     const { held } = await (await fetch(`${model}/requests`)).json();

@@ -1,4 +1,4 @@
-"""The vendors' own clients read what `raddle mock` says on every wire, and hold it to their types."""
+"""The vendors' own clients read the responses of `raddle mock` on every wire, and check them against their types."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from harness import DEADLINE_S, require_equal, run_client
 from mock_model import MockModel
 
 _PROGRAM = Path(__file__).with_name("vendors_stream_program.py")
-#: Their types alone take seconds to be read in.
+#: Importing their types alone takes seconds.
 _PATIENCE_S = 2 * DEADLINE_S
 _PROMPTS = {
     "whole": 'MOCK reasoning say="Let me look. 🧵" text say="I look." '
@@ -28,7 +28,7 @@ _PROMPTS = {
     "busy": "MOCK 529",
 }
 _WIRES = ["responses", "chat", "messages", "gemini"]
-#: How an answer ends, in the words of each wire.
+#: The stop reason of each wire.
 _ENDS = {
     "whole": ["completed", "tool_calls", "tool_use", "STOP"],
     "long": ["completed", "stop", "end_turn", "STOP"],
@@ -37,7 +37,7 @@ _ENDS = {
     "length": ["max_output_tokens", "length", "max_tokens", "MAX_TOKENS"],
     "filter": ["content_filter", "content_filter", "refusal", "SAFETY"],
 }
-#: What each client raises. OpenAI's reads a failure in the middle of a response as one of its events.
+#: The exception of each client. OpenAI's reads a failure within a response as an event.
 _ERRORS = {
     "middle": [None, ["APIError", None], ["APIStatusError", 200], ["ServerError", 500]],
     "rate": [*2 * [["RateLimitError", 429]], ["RateLimitError", 429], ["ClientError", 429]],
@@ -62,7 +62,7 @@ def streams(bench):
             require_equal(f"how {name!r} ended", [it.get("end") for it in found], _ENDS[name])
         else:
             errors = [[it["error"], it["status"]] if "error" in it else None for it in found]
-            require_equal(f"what {name!r} raised", errors, _ERRORS[name])
+            require_equal(f"the exception of {name!r}", errors, _ERRORS[name])
     require_equal("the failed response", heard["responses"]["middle"]["end"], "failed")
     for at, wire in enumerate(_WIRES):
         _require_said(wire, heard[wire])
@@ -71,11 +71,11 @@ def streams(bench):
 def _require_said(wire, heard):
     whole = heard["whole"]
     require_equal(f"the text on {wire}", whole["text"], "I look.")
-    require_equal(f"the thought on {wire}", whole["thought"], "Let me look. 🧵")
+    require_equal(f"the reasoning on {wire}", whole["thought"], "Let me look. 🧵")
     calls = [["look", {"at": "the sky"}], ["look", {"at": "the sea"}]]
     require_equal(f"the calls on {wire}", whole["calls"], calls)
     tokens = [12, 4, 2, 7, 3]
-    # What a wire has no word for.
+    # Values that a wire does not have.
     unsaid = {"messages": [4], "gemini": [2]}.get(wire, [])
     tokens = [None if at in unsaid else it for at, it in enumerate(tokens)]
     require_equal(f"the tokens on {wire}", whole["tokens"], tokens)

@@ -1,6 +1,6 @@
-"""Holds requests to the types of the vendors' own clients: every member is known, and has a value that they know.
+"""Checks requests against the types of the vendors' own clients: every member is known and has a valid value.
 
-Writes to stdout how many requests there were on each wire. What is wrong is told on stderr, and ends it with 1.
+Prints the number of requests on each wire. Prints problems to stderr, and then exits with 1.
 
 Usage: vendors_judge_program.py FILE, with a list of bodies in JSON
 """
@@ -53,7 +53,7 @@ def _wire(body):
 
 
 def _near(error):
-    """What is wrong with the kind that was meant, where a value could be of several."""
+    """Yields the errors of the intended variant of a union."""
     found = error.errors(include_url=False, include_context=False)
     meant = {"type", "role"}
     others = {it["loc"][:-1] for it in found if it["loc"][-1] in meant}
@@ -64,7 +64,7 @@ def _near(error):
 
 
 def _typed(kind):
-    """Strictly: as they stand, their types let unknown members pass, and look into no iterable."""
+    """Returns a strict check: by default the types accept unknown members, and do not check iterables."""
     schema = _strict(TypeAdapter(kind).core_schema)
     return SchemaValidator(schema).validate_python
 
@@ -85,7 +85,7 @@ def _strict(schema):
 
 
 def _chat():
-    """But for what comes back only to those who said it, who are not this vendor."""
+    """Returns a check without `reasoning_content`, which only other vendors of this wire know."""
     judge = _typed(CompletionCreateParamsStreaming)
 
     def without_thinking(message):
@@ -95,7 +95,7 @@ def _chat():
 
 
 def _gemini():
-    """This vendor's client has no type for the whole. Those of its members forbid what they do not know."""
+    """Returns a check by member: this client has no type for the whole request. The types of the members are strict."""
     members = {
         "systemInstruction": TypeAdapter(types.Content),
         "contents": TypeAdapter(list[types.Content]),
@@ -113,7 +113,7 @@ def _gemini():
     return judge
 
 
-# What no type says: a call is answered once, at once, and under its own id.
+# Beyond the types: a call has one result, directly after it, with its own id.
 
 
 def _responses_calls(body):

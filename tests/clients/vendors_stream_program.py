@@ -1,6 +1,6 @@
-"""Reads the answers of a server with the vendors' own clients, and holds every event against their types.
+"""Reads the responses of a server with the vendors' own clients, and checks every event against their types.
 
-Their clients forgive what is missing; their types do not. What each heard is written to stdout as JSON.
+The clients tolerate missing members; the types do not. Prints what each client received as JSON.
 
 Usage: vendors_stream_program.py ADDRESS PROMPTS
 """
@@ -28,13 +28,13 @@ def main():
 
 
 def _heard(read, address, prompt):
-    """What was heard, or what the client raises, with the status that it knows."""
+    """Returns the result, or the client's exception with its status."""
     try:
         return read(address, prompt)
     except openai.APIStatusError as error:
         return {"error": type(error).__name__, "status": error.status_code}
     except anthropic.APIStatusError as error:
-        # What comes in the middle of an answer has that answer's status.
+        # An error within a response has that response's status.
         return {"error": type(error).__name__, "status": error.status_code}
     except openai.APIError as error:
         return {"error": type(error).__name__, "status": None}
@@ -55,7 +55,7 @@ def _responses(address, prompt):
             case "response.completed" | "response.incomplete" | "response.failed":
                 final = event.response
     if final.status == "completed":
-        # The client's own account of the events.
+        # The client's own summary of the events.
         with client.responses.stream(model=_MODEL, input=prompt) as stream:
             stream.until_done()
             again = stream.get_final_response()
@@ -100,7 +100,7 @@ def _chat(address, prompt):
             thought += (choice.delta.model_extra or {}).get("reasoning_content") or ""
             end = choice.finish_reason or end
     if end in ("length", "content_filter"):
-        # The client's own account of these is an error.
+        # The client's own summary of these is an error.
         return {"end": end}
     with client.chat.completions.stream(**asked) as stream:
         final = stream.until_done().get_final_completion()
@@ -142,7 +142,7 @@ def _messages(address, prompt):
         "thought": "".join(it.thinking for it in sealed),
         "calls": [[it.name, it.input] for it in final.content if it.type == "tool_use"],
         "end": final.stop_reason,
-        # This vendor counts what its cache gave and took beside the rest, and tells nothing of thinking.
+        # This vendor counts cached tokens separately, and reports no reasoning tokens.
         "tokens": [
             usage.input_tokens
             + (usage.cache_read_input_tokens or 0)
@@ -159,7 +159,7 @@ def _gemini(address, prompt):
     options = types.HttpOptions(base_url=address, api_version="v1")
     client = genai.Client(api_key="none", http_options=options)
     parts, end, usage, signed = [], None, None, 0
-    # This client holds what it reads to its types by itself.
+    # This client checks responses against its types itself.
     for event in client.models.generate_content_stream(model=_MODEL, contents=prompt):
         (candidate,) = event.candidates
         parts += candidate.content.parts

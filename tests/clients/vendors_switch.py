@@ -1,4 +1,4 @@
-"""One thread with tools over all four wires and back, and every request judged by the vendors' own types."""
+"""One thread with tools over all four wires and back, with every request checked against the vendors' own types."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ from stdio_client import StdioClient
 _PROGRAM = Path(__file__).with_name("vendors_judge_program.py")
 _PATIENCE_S = 2 * DEADLINE_S
 _WIRES = ["responses", "chat", "messages", "gemini"]
-#: One dot.
+#: An image of one pixel.
 _IMAGE = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
@@ -30,7 +30,7 @@ _BROKEN = calls("exec_command", {"cmd": 7})
 _TOO_MANY = 'fault = "429", retry_after = 0'
 _USED_UP = 'fault = "quota"'
 
-#: The wire, what the turn brings, and the answers of its model before the last one.
+#: The wire, the input of the turn, and the model's responses before the last one.
 _TURNS = [
     ("responses", {}, [[_THINKING, _ECHO]]),
     ("responses", {}, [[_THINKING, _ADD]]),
@@ -46,7 +46,7 @@ _TURNS = [
     ("responses", {"outputSchema": _SCHEMA}, [[_THINKING, _ECHO]]),
     ("responses", {}, [[calls("view_image", {"path": "dot.png"})]]),
 ]
-#: What each wire seals, by a word that stands nowhere else.
+#: The encrypted reasoning of each wire, by a unique word.
 _SEALS = {
     "responses": '"encrypted_content"',
     "chat": "reasoning_content",
@@ -72,8 +72,8 @@ def switch(bench):
             require_equal(told, [heard.status, kind], ["failed", "usageLimitExceeded"])
             continue
         require_equal(told, [heard.status, heard.error], ["completed", None])
-        require_equal(f"what turn {number} said", heard.text, f"done {number}")
-        require_equal("how often it was tried again", heard.retries, int([_TOO_MANY] in answers))
+        require_equal(f"the message of turn {number}", heard.text, f"done {number}")
+        require_equal("the number of retries", heard.retries, int([_TOO_MANY] in answers))
     client.leave()
     bodies = model.bodies()
     _require_judged(bench, bodies)
@@ -81,7 +81,7 @@ def switch(bench):
 
 
 def _script():
-    """All answers, in the order in which they are given."""
+    """Returns all responses, in order."""
     for number, turn in enumerate(_TURNS, 1):
         if turn == "compact":
             yield says("We weave.")
@@ -106,19 +106,19 @@ def _require_judged(bench, bodies):
     file.write_text(json.dumps(bodies))
     command = [bench.parts.vendors_python, "-B", _PROGRAM, file]
     code, out, err = run_client(bench, command, bench.environment(), _PATIENCE_S)
-    require_equal(f"what the vendors' types say: {err[:2000]}", code, 0)
-    # Each answer was asked for, and the first of a turn again where it was refused for a while.
+    require_equal(f"the check against the vendors' types: {err[:2000]}", code, 0)
+    # One request per response, and another for the first of a turn where it was rejected for a while.
     expected = dict.fromkeys(_WIRES, 0)
     expected["responses"] += 1
     for turn in _TURNS:
         if turn != "compact":
             wire, _, answers = turn
             expected[wire] += len(answers) + (answers[-1] != [_USED_UP])
-    require_equal("how many requests were judged", json.loads(out), expected)
+    require_equal("the number of checked requests", json.loads(out), expected)
 
 
 def _require_sealed(bodies):
-    """What a wire sealed comes back to it, also after the others, and to no other."""
+    """Checks that encrypted reasoning returns to its own wire, also after others, and to no other wire."""
     texts = [json.dumps(it) for it in bodies]
     of = {
         "responses": [it for it, body in zip(texts, bodies) if "input" in body],
@@ -129,12 +129,12 @@ def _require_sealed(bodies):
     for wire, seal in _SEALS.items():
         own = of.pop(wire)
         others = [it for rest in of.values() for it in rest]
-        require(any(seal in it for it in own), f"{seal} does not go back on {wire}")
-        require(not any(seal in it for it in others), f"{seal} of {wire} is told to others")
+        require(any(seal in it for it in own), f"{seal} is not sent back on {wire}")
+        require(not any(seal in it for it in others), f"{seal} of {wire} is sent on another wire")
         of[wire] = own
     # Turn 4 was the first on Responses after the summary; turn 12 came after all other wires.
     back = of["responses"][-4]
-    require_equal("seals of before that are given back", back.count(_SEALS["responses"]), 1)
+    require_equal("earlier seals that are sent back", back.count(_SEALS["responses"]), 1)
 
 
 CHECKS = {

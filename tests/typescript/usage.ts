@@ -1,6 +1,6 @@
-// Code as a client would write it against the generated types. The compiler runs over it in CI,
-// with `./types` standing for what `generate-ts` wrote. Each `@ts-expect-error` is a mistake that the
-// types must catch: should one of them become too loose, the compiler says that it found no error.
+// A client's code with the generated types. CI compiles it; `./types` is the output of `generate-ts`.
+// Each `@ts-expect-error` is a mistake that the types must catch: if a type becomes too loose, the
+// compiler reports an unused directive.
 
 import type { ClientRequest, InitializeResponse, ServerNotification, ServerRequest, v2 } from "./types";
 
@@ -24,7 +24,7 @@ export function hello(answer: InitializeResponse): string {
   return answer.userAgent.toUpperCase();
 }
 
-/** The method tells the params apart. */
+/** The method narrows the type of the params. */
 export function told(notification: ServerNotification): string {
   switch (notification.method) {
     case "fs/changed":
@@ -36,7 +36,7 @@ export function told(notification: ServerNotification): string {
   }
 }
 
-/** The type of an item tells its members apart. */
+/** The type of an item narrows its members. */
 function text(item: v2.ThreadItem): string {
   if (item.type === "agentMessage") {
     return item.text;

@@ -179,7 +179,7 @@ pub const PROOFS: &[Proof] = &[
         trials::append(&it.root, &it.cache)
     }),
     proof(
-        "fence-cost",
+        "sandbox-cost",
         "a sandboxed command that does nothing, as ratios to bare bubblewrap and to none",
         |it| trials::sandbox_cost(&it.root, &it.cache, &it.binary()?),
     )

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use raddle_core::ports::BoxFuture;
 use raddle_core::{
-    Archive, ChangeSettings, Command, CommandRun, ItemId, RunShell, Seq, ThreadId, TurnId,
+    Archive, ChangeSettings, Command, CommandOutcome, CommandRun, IdempotencyKey, ItemId, Refusal,
+    RunShell, Seq, Thread, ThreadId, TurnId,
 };
 use tokio::sync::mpsc::error::SendError;
 
@@ -73,6 +74,35 @@ impl Threads {
             after: AfterCommand::KeepLoaded,
         };
         self.send(id, message).await;
+    }
+
+    /// Returns the earlier outcome of a command under this key, or `None` if there is none. The
+    /// thread is only read. If the thread is deleted, its remains are removed before this returns.
+    pub async fn recall(
+        &self,
+        id: ThreadId,
+        key: &IdempotencyKey,
+        fingerprint: &str,
+    ) -> Result<Option<Result<CommandOutcome, Refusal>>, AgentError> {
+        let now = self.shared.now();
+        loop {
+            while let Some(handle) = self.shared.wait_live(id).await {
+                let (key, fingerprint) = (key.clone(), fingerprint.to_owned());
+                let inspect = move |thread: &Thread| {
+                    let exists = !thread.is_deleted();
+                    exists.then(|| thread.recall(&key, &fingerprint, now))
+                };
+                // Otherwise the task has ended, and the next state shows once it is no longer live.
+                if let Ok(Some(recalled)) = handle.inspect(inspect).await {
+                    return Ok(recalled);
+                }
+            }
+            match self.peek(id).await {
+                // Its remains would block another thread with the same id.
+                Err(AgentError::Refused(Refusal::Deleted)) => drop(self.get(id).await?),
+                peek => return Ok(peek?.thread.recall(key, fingerprint, now)),
+            }
+        }
     }
 
     /// Runs a shell command of the user in a thread. The reply is called as with

@@ -182,7 +182,7 @@ fn environment(settings: &Settings, now: Timestamp) -> String {
         Sandbox::FullAccess => ("everything can be written", true),
         Sandbox::ReadOnly { network, .. } => ("files can be read, not written", *network),
         Sandbox::WorkspaceWrite { network, .. } => ("the workspace can be written", *network),
-        Sandbox::External { network } => ("as the machine's own fence allows", *network),
+        Sandbox::External { network } => ("as the host's own sandbox allows", *network),
     };
     lines.push(format!("files: {files}"));
     lines.push(format!("network: {}", if network { "yes" } else { "no" }));

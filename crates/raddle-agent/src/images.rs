@@ -4,13 +4,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use raddle_core::ports::{AppendError, Blobs};
 use raddle_core::{
-    Blob, ContextEntry, Event, Image, Input, Item, Output, Record, RecordBody, RequestAnswer,
-    Resolution,
+    Blob, ContextEntry, Event, Image, ImageHeader, Input, Item, ItemBody, Output, Record,
+    RecordBody, RequestAnswer, Resolution, SharedEntry,
 };
-use raddle_core::{ImageHeader, ItemBody, Refusal, SharedEntry, ThreadId};
 use raddle_protocol as wire;
-
-use crate::{AgentError, Threads};
 
 /// Limit: images of one message, or of one result of a client's tool; beyond it, the server rejects
 /// the message with -32602; the tool call fails, and the model is notified.
@@ -83,32 +80,6 @@ impl NewImage {
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
-}
-
-impl Threads {
-    /// Stores an image for a thread, so that a record may name it.
-    pub async fn keep(&self, id: ThreadId, image: NewImage) -> Result<Image, AgentError> {
-        let stored = image.keep(&*self.shared.blobs_of(id)).await;
-        stored.map_err(|error| match error {
-            AppendError::Unavailable(_) => AgentError::Unavailable,
-            error => Refusal::NotStored(error.to_string()).into(),
-        })
-    }
-
-    /// Replaces the names of images in an item by the images.
-    pub async fn show(&self, id: ThreadId, item: &mut wire::ThreadItem) {
-        if shows_images(item) {
-            show(&*self.shared.blobs_of(id), item).await;
-        }
-    }
-}
-
-/// Whether an item may name images.
-fn shows_images(item: &wire::ThreadItem) -> bool {
-    matches!(
-        item,
-        wire::ThreadItem::UserMessage(_) | wire::ThreadItem::DynamicToolCall(_)
-    )
 }
 
 /// Replaces names of images by the images, or by a text if an image cannot be read.

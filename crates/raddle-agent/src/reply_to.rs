@@ -1,9 +1,23 @@
-//! Replies to commands, and repeated commands.
+//! Replies to commands.
 
-use raddle_core::{CommandOutcome, IdempotencyKey, IdempotentRequest, Refusal, Thread, ThreadId};
+use raddle_core::{CommandOutcome, IdempotentRequest, Thread};
 
-use crate::task::CommandReply;
-use crate::{AgentError, CommandResult, Threads};
+use crate::AgentError;
+
+/// A command that was applied.
+#[derive(Debug)]
+pub struct AppliedCommand<'a> {
+    /// Outcome to report to the caller.
+    pub outcome: CommandOutcome,
+    /// The thread after the command.
+    pub thread: &'a Thread,
+}
+
+/// Result of a command.
+pub type CommandResult<'a> = Result<AppliedCommand<'a>, AgentError>;
+
+/// Replies to a caller synchronously, before subscribers are notified of the command's effects.
+pub(crate) type CommandReply = Box<dyn FnOnce(CommandResult<'_>) + Send>;
 
 /// The reply to a command, with the idempotency key if the command has one.
 pub struct ReplyTo {
@@ -32,37 +46,6 @@ where
         Self {
             reply: Box::new(reply),
             idempotency: None,
-        }
-    }
-}
-
-impl Threads {
-    /// Returns the earlier outcome of a command under this key, or `None` if there is none. The
-    /// thread is only read. If the thread is deleted, its remains are removed before this returns.
-    pub async fn recall(
-        &self,
-        id: ThreadId,
-        key: &IdempotencyKey,
-        fingerprint: &str,
-    ) -> Result<Option<Result<CommandOutcome, Refusal>>, AgentError> {
-        let now = self.shared.now();
-        loop {
-            while let Some(handle) = self.shared.wait_live(id).await {
-                let (key, fingerprint) = (key.clone(), fingerprint.to_owned());
-                let inspect = move |thread: &Thread| {
-                    let exists = !thread.is_deleted();
-                    exists.then(|| thread.recall(&key, &fingerprint, now))
-                };
-                // Otherwise the task has ended, and the next state shows once it is no longer live.
-                if let Ok(Some(recalled)) = handle.inspect(inspect).await {
-                    return Ok(recalled);
-                }
-            }
-            match self.peek(id).await {
-                // Its remains would block another thread with the same id.
-                Err(AgentError::Refused(Refusal::Deleted)) => drop(self.get(id).await?),
-                peek => return Ok(peek?.thread.recall(key, fingerprint, now)),
-            }
         }
     }
 }

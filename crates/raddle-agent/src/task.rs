@@ -32,8 +32,9 @@ pub(crate) use self::subscribe::{NewSubscriber, UsageReport};
 use self::unload::UnloadReason;
 use crate::context::History;
 use crate::images::show_in_notification;
-use crate::threads::{AgentError, AppliedCommand, CommandResult, Snapshot, ThreadRegistry};
-use crate::{ReplyTo, Subscriber};
+use crate::reply_to::CommandReply;
+use crate::threads::{Snapshot, ThreadRegistry};
+use crate::{AgentError, AppliedCommand, ReplyTo, Subscriber};
 
 /// Capacity of the report channel; work waits when it is full.
 const REPORTS: usize = 64;
@@ -108,9 +109,6 @@ impl TaskMessage {
 
 /// A function that reads the thread.
 pub(crate) type InspectFn = Box<dyn FnOnce(&Thread) + Send>;
-
-/// Replies to a caller synchronously, before subscribers are notified of the command's effects.
-pub(crate) type CommandReply = Box<dyn FnOnce(CommandResult<'_>) + Send>;
 
 enum Caller {
     Command(CommandReply, AfterCommand),

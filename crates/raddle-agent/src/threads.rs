@@ -26,7 +26,7 @@ use crate::task::{
     AfterCommand, JOURNAL_TIMEOUT, NewSubscriber, Stores, Task, TaskEnd, TaskMessage, UsageReport,
 };
 use crate::tool_gate::ToolGate;
-use crate::{Delivery, Liveness, ReplyTo, Subscriber};
+use crate::{AgentError, CommandResult, Delivery, Liveness, ReplyTo, Subscriber};
 
 /// Capacity of a thread's inbox.
 const INBOX: usize = 64;
@@ -72,34 +72,6 @@ pub struct Options {
     pub recovery: Recovery,
 }
 
-/// Reason why a thread cannot be used.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum AgentError {
-    /// The journal cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The thread rejected the command.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// Another live process owns it.
-    #[error(
-        "another running process owns the thread (node {node}); use the thread there, or end that process and try again"
-    )]
-    OwnedBy {
-        /// Name of that process.
-        node: String,
-    },
-    /// The journal was not available in time.
-    #[error("the journal is not available; the thread was not started, try again")]
-    Unavailable,
-    /// The thread does not fit into memory.
-    #[error("the thread is too long for a copy in memory; fork it without `ephemeral`")]
-    TooLong,
-    /// The task ended before it replied.
-    #[error("the thread's task has ended; try again")]
-    Ended,
-}
-
 /// Reply to a new subscriber.
 #[derive(Debug)]
 pub struct SubscribeResult {
@@ -112,18 +84,6 @@ pub struct SubscribeResult {
     /// up to this one; later ones follow as live events.
     pub head: Seq,
 }
-
-/// A command that was applied.
-#[derive(Debug)]
-pub struct AppliedCommand<'a> {
-    /// Outcome to report to the caller.
-    pub outcome: CommandOutcome,
-    /// The thread after the command.
-    pub thread: &'a Thread,
-}
-
-/// Result of a command.
-pub type CommandResult<'a> = Result<AppliedCommand<'a>, AgentError>;
 
 /// Lifetime of a thread's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

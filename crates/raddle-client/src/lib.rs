@@ -43,6 +43,7 @@
 mod child;
 mod client;
 mod error;
+mod event;
 mod follower;
 mod options;
 mod queue;
@@ -54,7 +55,8 @@ mod view;
 
 pub use client::{Client, Notice, Notices};
 pub use error::{CallError, ConnectError};
-pub use follower::{ThreadEvent, ThreadFollower};
+pub use event::ThreadEvent;
+pub use follower::ThreadFollower;
 pub use options::{Options, ReconnectPolicy};
 pub use raddle_protocol as protocol;
 pub use raddle_rpc::{Connection, ConnectionLimits, ErrorObject, memory};

@@ -19,11 +19,14 @@ mod item_text;
 mod keys;
 mod manage;
 mod next_turn;
+mod open_item;
 mod own;
 mod queue;
+mod queued_input;
 mod revert;
 mod review;
 mod run_shell;
+mod set_goal;
 mod start_turn;
 mod state;
 mod wait_reason;
@@ -31,10 +34,9 @@ mod wait_reason;
 pub use advance::POLICY;
 pub use budget::ModelUsage;
 pub use goal::Goal;
-pub use queue::QueuedInput;
-pub use state::{
-    Base, CursorStatus, LastTurn, OpenItem, OpenRequest, OpenTurn, RevertPoint, Status, Thread,
-};
+pub use open_item::OpenItem;
+pub use queued_input::QueuedInput;
+pub use state::{Base, CursorStatus, LastTurn, OpenRequest, OpenTurn, RevertPoint, Status, Thread};
 pub use wait_reason::{ToolRef, WaitReason};
 
 use crate::{
@@ -120,8 +122,8 @@ impl Thread {
             Command::Rename(it) => Ok(manage::rename(self, it)),
             Command::ChangeMetadata(it) => Ok(manage::change_metadata(self, it)),
             Command::InjectItems(it) => inject::decide(it),
-            Command::SetGoal(it) => goal::set(self, it),
-            Command::ClearGoal(it) => goal::clear(self, it),
+            Command::SetGoal(it) => set_goal::set(self, it),
+            Command::ClearGoal(it) => set_goal::clear(self, it),
             Command::Enqueue(it) => queue::enqueue(self, it),
             Command::ChangeQueued(it) => queue::change(self, it),
             Command::Unqueue(it) => queue::unqueue(self, it),

@@ -8,13 +8,6 @@ pub(crate) use reader::ChatReader;
 use self::request::body;
 use crate::{AnswerStream, CallError, CallTimeouts, Endpoint, ModelClient, ModelQuery, WireFormat};
 
-/// The member that holds an answer's thinking, by the names that vendors use. It goes back under
-/// the name it came with.
-const THINKING: [&str; 2] = ["reasoning_content", "reasoning"];
-
-/// The parts of the thinking, from vendors that seal some of them.
-const DETAILS: &str = "reasoning_details";
-
 impl ModelClient {
     /// Sends a question on the OpenAI Chat Completions wire.
     pub async fn chat(

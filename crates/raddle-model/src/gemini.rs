@@ -9,12 +9,6 @@ use self::request::body;
 use crate::http::escaped;
 use crate::{AnswerStream, CallError, CallTimeouts, Endpoint, ModelClient, ModelQuery, WireFormat};
 
-/// The member that holds the signature of a part.
-const SIGNATURE: &str = "thoughtSignature";
-
-/// Beside it, the id of the call that it belongs to.
-const CALL: &str = "call";
-
 impl ModelClient {
     /// Sends a question on the wire of Gemini.
     pub async fn gemini(

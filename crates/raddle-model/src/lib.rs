@@ -34,6 +34,6 @@ pub use listing::ListedModel;
 pub use query::{HistoryEntry, InputPart, ModelQuery, ToolDef};
 pub use responses::ResponsesRequest;
 pub use sse::Decoder;
-pub use stream::{AnswerReader, AnswerStream, ITEMS_MAX};
+pub use stream::{AnswerReader, AnswerStream};
 pub use timeouts::CallTimeouts;
-pub use wire::WireFormat;
+pub use wire::{ITEMS_MAX, WireFormat};

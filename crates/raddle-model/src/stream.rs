@@ -1,32 +1,15 @@
 //! An answer that is being received: bytes in, events out.
 
 use std::collections::{HashSet, VecDeque};
-use std::fmt;
 use std::sync::Arc;
 
+use crate::chat::ChatReader;
+use crate::gemini::GeminiReader;
 use crate::http::{HttpAnswer, Secrets};
+use crate::messages::MessagesReader;
+use crate::responses::ResponsesReader;
+use crate::wire::{ITEMS_MAX, WireReader, too_many_items};
 use crate::{CallError, Decoder, StreamEvent, WireFormat};
-
-/// Reads the events of one wire.
-pub(crate) trait WireReader: fmt::Debug + Send {
-    /// Reads an event and appends the events that it means. Returns whether it shows that the model
-    /// is at work: vendors send some events only as keep-alives.
-    fn read(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> Result<bool, CallError>;
-
-    /// Ends the stream. Appends the remaining events if an answer may end here.
-    fn end(&mut self, events: &mut Vec<StreamEvent>);
-}
-
-/// Limit: items and calls that one model response begins; beyond it, the call fails.
-///
-/// A consumer searches all open ones for each event, so the cost of an answer must not grow with
-/// everything that fits into its bytes.
-pub const ITEMS_MAX: usize = 1_024;
-
-/// Returns the error of an answer with more.
-pub(crate) fn too_many_items() -> CallError {
-    CallError::Malformed(format!("it has more than {ITEMS_MAX} items"))
-}
 
 /// Reads an answer, however its bytes are split.
 #[derive(Debug)]
@@ -48,7 +31,7 @@ impl AnswerReader {
     pub fn new(wire: WireFormat) -> Self {
         Self {
             decoder: Decoder::new(),
-            reader: wire.reader(),
+            reader: reader(wire),
             items: 0,
             parts: HashSet::new(),
             queued: VecDeque::new(),
@@ -134,6 +117,16 @@ impl AnswerReader {
             _ => Some(event),
         };
         self.queued.extend(event.map(Ok));
+    }
+}
+
+/// Returns a reader for the answers of a wire.
+fn reader(wire: WireFormat) -> Box<dyn WireReader> {
+    match wire {
+        WireFormat::Responses => Box::new(ResponsesReader::default()),
+        WireFormat::Chat => Box::new(ChatReader::default()),
+        WireFormat::Messages => Box::new(MessagesReader::default()),
+        WireFormat::Gemini => Box::new(GeminiReader::default()),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The protocols of vendors.
 
-use crate::stream::WireReader;
-use crate::{chat, gemini, messages, responses};
+use std::fmt;
+
+use crate::{CallError, StreamEvent};
 
 /// Protocol of a vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +44,25 @@ impl WireFormat {
             Self::Gemini => Some("x-goog-api-key"),
         }
     }
+}
 
-    /// Returns a reader for its answers.
-    pub(crate) fn reader(self) -> Box<dyn WireReader> {
-        match self {
-            Self::Responses => Box::new(responses::ResponsesReader::default()),
-            Self::Chat => Box::new(chat::ChatReader::default()),
-            Self::Messages => Box::new(messages::MessagesReader::default()),
-            Self::Gemini => Box::new(gemini::GeminiReader::default()),
-        }
-    }
+/// Reads the events of one wire.
+pub(crate) trait WireReader: fmt::Debug + Send {
+    /// Reads an event and appends the events that it means. Returns whether it shows that the model
+    /// is at work: vendors send some events only as keep-alives.
+    fn read(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> Result<bool, CallError>;
+
+    /// Ends the stream. Appends the remaining events if an answer may end here.
+    fn end(&mut self, events: &mut Vec<StreamEvent>);
+}
+
+/// Limit: items and calls that one model response begins; beyond it, the call fails.
+///
+/// A consumer searches all open ones for each event, so the cost of an answer must not grow with
+/// everything that fits into its bytes.
+pub const ITEMS_MAX: usize = 1_024;
+
+/// Returns the error of an answer with more.
+pub(crate) fn too_many_items() -> CallError {
+    CallError::Malformed(format!("it has more than {ITEMS_MAX} items"))
 }

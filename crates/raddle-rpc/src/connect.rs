@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use crate::peer_listener::SocketPath;
+use crate::socket::SocketPath;
 use crate::socket_stream::RawSocket;
 use crate::websocket::PING_INTERVAL;
 use crate::{

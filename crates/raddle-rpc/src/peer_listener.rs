@@ -5,8 +5,6 @@
 //! listening process answers with its own version, or with the reason of a rejection.
 
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,6 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::connection::{Batch, Batches};
+use crate::socket::SocketPath;
 use crate::socket_stream::{RawSocket, SocketStream, WriteError};
 use crate::{
     Connection, ConnectionLimits, DataLoss, Frame, Incoming, LineCodec, Outgoing, Peer, Transport,
@@ -27,9 +26,6 @@ use crate::{
 
 /// Version of the relay protocol. A process with another version is rejected.
 const RELAY: u32 = 1;
-
-/// Maximum length of a path in a socket address.
-const ADDRESS_BYTES_MAX: usize = 107;
 
 /// Maximum number of batches of lines in the channel.
 const BATCHES: usize = 4;
@@ -332,33 +328,6 @@ async fn put(
     }
     text.clear();
     Ok(())
-}
-
-/// A path that fits into a socket address.
-pub(crate) struct SocketPath {
-    pub(crate) path: PathBuf,
-    /// The folder, kept open while the path refers to its descriptor.
-    _folder: Option<std::fs::File>,
-}
-
-impl SocketPath {
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(io::Error::other("the path of the socket has no file name"));
-        };
-        if path.as_os_str().as_bytes().len() <= ADDRESS_BYTES_MAX {
-            return Ok(Self {
-                path: path.to_owned(),
-                _folder: None,
-            });
-        }
-        let folder = std::fs::File::open(folder)?;
-        let fd_path = format!("/proc/self/fd/{}", folder.as_raw_fd());
-        Ok(Self {
-            path: Path::new(&fd_path).join(name),
-            _folder: Some(folder),
-        })
-    }
 }
 
 #[cfg(test)]

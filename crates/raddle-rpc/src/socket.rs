@@ -1,13 +1,18 @@
-//! A unix socket in the file system: its creation, lock and ownership.
+//! A unix socket in the file system: its path, creation, lock and ownership.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use tokio::net::{UnixListener, UnixStream};
+
+/// Maximum length of a path in a socket address.
+const ADDRESS_BYTES_MAX: usize = 107;
 
 /// A socket file of this server. Dropping it removes the file, unless another file has replaced it.
 #[derive(Debug)]
@@ -69,6 +74,33 @@ impl Drop for SocketFile {
         if self.identity.is_some() && identity(&self.path) == self.identity {
             let _ = std::fs::remove_file(&self.path);
         }
+    }
+}
+
+/// A path that fits into a socket address.
+pub(crate) struct SocketPath {
+    pub(crate) path: PathBuf,
+    /// The folder, kept open while the path refers to its descriptor.
+    _folder: Option<File>,
+}
+
+impl SocketPath {
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(io::Error::other("the path of the socket has no file name"));
+        };
+        if path.as_os_str().as_bytes().len() <= ADDRESS_BYTES_MAX {
+            return Ok(Self {
+                path: path.to_owned(),
+                _folder: None,
+            });
+        }
+        let folder = File::open(folder)?;
+        let fd_path = format!("/proc/self/fd/{}", folder.as_raw_fd());
+        Ok(Self {
+            path: Path::new(&fd_path).join(name),
+            _folder: Some(folder),
+        })
     }
 }
 

@@ -3,12 +3,14 @@
 pub mod attempt;
 mod budget;
 mod filter;
+mod folders;
 mod git;
 pub mod git_config;
 mod git_index;
 mod git_settings;
 mod helper;
 mod hidden_paths;
+mod home;
 mod inode_pins;
 mod landlock;
 mod measure;
@@ -22,9 +24,10 @@ mod safe_open;
 mod survey;
 mod syscalls;
 
-pub use git::{home, is_around_home, is_git_dir};
+pub use git::is_git_dir;
 pub use git_settings::{gitfile_path, obeyed_paths};
 pub use helper::take_over;
+pub use home::{home, is_around_home};
 pub use measure::{Finding, Measurement, Options, measure};
 pub use notice::Notice;
 pub(crate) use notice::log as log_notices;
@@ -211,7 +214,7 @@ impl SandboxHost {
             bubblewrap,
             helper,
             repositories: RepositoryCache::default(),
-            home: git::home(),
+            home: home(),
         });
         Self { tier, parts }
     }

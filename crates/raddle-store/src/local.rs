@@ -16,6 +16,7 @@ mod export;
 mod fence;
 mod files;
 mod fork;
+mod head;
 mod head_cache;
 mod import;
 mod kind_index;
@@ -344,7 +345,7 @@ impl Journal for LocalJournal {
     fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>> {
         Box::pin(async move {
             self.settle(thread).await?;
-            let head = move |connection: &_| read::head(connection, thread);
+            let head = move |connection: &_| head::of_thread(connection, thread);
             self.readers.read(head).await
         })
     }

@@ -15,19 +15,16 @@ use crate::arguments;
 use crate::command;
 use crate::files::{
     ChangePlan, EditFile, FinalLink, ListFiles, ReadFile, ResolvedPath, Roots, SearchFiles,
-    TurnDiff, ViewImage, WriteFile,
+    ViewImage, WriteFile,
 };
 use crate::hex::hex;
 use crate::patch::{self, Section};
-use crate::registry::ToolDeps;
 use crate::shell;
+use crate::tool_deps::ToolDeps;
 
 /// Wait of a change for files that an approved command holds: long enough for one that is about to
 /// exit.
 const HELD_WAIT: Duration = Duration::from_secs(2);
-
-/// Maximum bytes of a turn's diff that is sent.
-const DIFF_BYTES_MAX: usize = 1 << 20;
 
 pub(crate) struct FileCall {
     op: FileOp,
@@ -367,21 +364,6 @@ fn mismatch_act(reads: Vec<String>, settings: &Settings) -> Act {
             beyond: false,
         },
     }
-}
-
-/// Returns the diff of a turn, truncated if it is long.
-pub(crate) fn turn_diff_text(diff: &TurnDiff) -> String {
-    let mut text = diff.text();
-    if text.len() > DIFF_BYTES_MAX {
-        let whole = text.len();
-        text.truncate(text.floor_char_boundary(DIFF_BYTES_MAX));
-        text.push_str(&format!("\n… of {whole} bytes\n"));
-    }
-    text
-}
-
-pub(crate) fn base(job: &ToolJob) -> &Path {
-    Path::new(&job.settings.cwd)
 }
 
 fn failed(body: ItemBody, why: &str) -> ToolResult {

@@ -16,8 +16,10 @@ mod plan;
 mod registry;
 mod rights;
 pub mod shell;
+mod tool_deps;
 mod truncation;
 mod turn_diffs;
 
 pub use command::workspaces;
-pub use registry::{BuiltInTools, Operator, Options};
+pub use registry::{BuiltInTools, Options};
+pub use tool_deps::Operator;

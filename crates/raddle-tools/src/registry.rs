@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
-use raddle_core::policy::{ParsedScript, PathPattern};
+use raddle_core::policy::ParsedScript;
 use raddle_core::ports::{
     BackgroundTerminal, BoxFuture, ToolIntent, ToolJob, ToolResult, ToolSpec, Tools,
 };
@@ -13,30 +13,14 @@ use raddle_core::{
     CommandRun, Family, ItemBody, ItemStatus, NamedTool, Output, Settings, ThreadId, ToolCall,
     TurnId,
 };
-use raddle_sandbox::{Launcher, SandboxService, SearchPath, egress};
+use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 
 use crate::command::{self, SentNotices, Terminals};
 use crate::file_call::FileCall;
 use crate::files::{EditFile, ListFiles, ReadFile, SearchFiles, ViewImage, WriteFile};
+use crate::tool_deps::{Operator, ToolDeps};
 use crate::turn_diffs::TurnDiffs;
 use crate::{patch, plan, rights, shell};
-
-/// The operator's settings for commands. Each method but one may block on the disk.
-pub trait Operator: Send + Sync {
-    /// Returns the hosts that commands with network access may reach.
-    fn hosts(&self) -> Result<egress::EgressRules, String>;
-
-    /// Whether commands may write folders in a second-tier sandbox, which protects no names there.
-    fn accepts_second(&self) -> bool;
-
-    /// Whether a call may ask for a login shell in its sandbox. This method does not block.
-    fn allows_login_shell(&self) -> bool {
-        false
-    }
-
-    /// Returns the paths below a readable folder that must not be read.
-    fn closed_below(&self, folder: &str) -> Vec<PathPattern>;
-}
 
 /// Dependencies of the tools.
 pub struct Options {
@@ -56,17 +40,6 @@ pub struct Options {
 #[derive(Clone)]
 pub struct BuiltInTools {
     inner: Arc<ToolDeps>,
-}
-
-pub(crate) struct ToolDeps {
-    pub(crate) launcher: Launcher,
-    pub(crate) sandbox: SandboxService,
-    pub(crate) operator: Arc<dyn Operator>,
-    pub(crate) own: Vec<PathBuf>,
-    pub(crate) path: SearchPath,
-    pub(crate) terminals: Terminals,
-    pub(crate) diffs: TurnDiffs,
-    pub(crate) notices: SentNotices,
 }
 
 impl fmt::Debug for BuiltInTools {

@@ -56,7 +56,7 @@ pub(crate) struct SettingArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the agent once, for scripts and CI: a prompt in, the answer out
+    /// Run one prompt and print the answer, for scripts and CI
     ///
     /// Prints the answer to stdout and progress to stderr. Without a terminal, requests that need
     /// approval are denied and the run continues. Reads stdin only if the prompt is -, or with

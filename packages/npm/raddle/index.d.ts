@@ -1,2 +1,2 @@
-/** The path of the binary. Throws if there is none for this system. */
+/** Returns the path of the binary. Throws if there is none for this platform. */
 export function findBin(): string;

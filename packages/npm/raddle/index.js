@@ -1,6 +1,6 @@
 "use strict";
 
-/** The path of the binary, which a package of its own carries for each system. */
+/** Returns the path of the binary, which is in a separate package for each platform. */
 function findBin() {
   const carrier = `raddle-${process.platform}-${process.arch}`;
   try {
@@ -8,7 +8,7 @@ function findBin() {
   } catch {
     throw new Error(
       `the package ${carrier} is not installed: install it beside raddle, without --omit=optional; ` +
-        "if there is none for this system, build Raddle from its source",
+        "if there is none for this platform, build Raddle from source",
     );
   }
 }

@@ -1,4 +1,4 @@
-"""Finds the binary that this package carries."""
+"""Finds the binary of this package."""
 
 import os
 import sysconfig
@@ -7,7 +7,7 @@ __all__ = ["find_bin"]
 
 
 def find_bin() -> str:
-    """The path of the program ``raddle``, wherever the installer has put it."""
+    """Returns the path of the program ``raddle``, wherever the installer has put it."""
     looked_in = []
     for folder in _folders():
         program = os.path.join(folder, "raddle")
@@ -20,7 +20,8 @@ def find_bin() -> str:
 
 
 def _folders():
-    """Of this interpreter or environment, of the user, and beside the modules (`pip install --target`)."""
+    """Yields the script folders: of this interpreter or environment, of the user, and beside the modules
+    (`pip install --target`)."""
     yield sysconfig.get_path("scripts")
     yield sysconfig.get_path("scripts", f"{os.name}_user")
     modules = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -1,4 +1,4 @@
-"""``python -m raddle`` becomes the binary."""
+"""``python -m raddle`` executes the binary."""
 
 import os
 import sys

@@ -1,13 +1,13 @@
-"""Writes a small model for llama.cpp whose behaviour is designed, not trained. Nothing is downloaded.
+"""Writes a small model for llama.cpp whose behaviour is designed, not trained. Downloads nothing.
 
-Its embeddings are one-hot, attention and feed-forward layers are zero, and the output matrix says
-which token follows which. So it looks at one token at a time and is always sure: after the prompt it
-says SENTENCE and stops.
+Its embeddings are one-hot, attention and feed-forward layers are zero, and the output matrix defines
+which token follows which. So it depends on the last token only and is deterministic: after the prompt
+it emits SENTENCE and stops.
 
 The chat template ends the prompt with <|rdl_call|> when there are tools and the last message is the
 user's, else with <|rdl_final|>. After the first the model calls a tool with arguments that fit its
-schema, each free text in them being COMMAND, which does no harm; after the tool's answer it says
-SENTENCE. Of several tools it calls the one whose name begins with w, and goes on with f after a _.
+schema, with the harmless COMMAND for each free text; after the tool's result it emits SENTENCE. Of
+several tools it calls the one whose name begins with w and has an f after a _.
 
 Usage: make_model.py MODEL.gguf TEMPLATE.jinja
 """
@@ -25,15 +25,15 @@ SENTENCE = [
 COMMAND = "echo\u2581raddle"
 EMBEDDING, HEAD, FEED_FORWARD, CONTEXT = 512, 32, 32, 131072
 
-#: llama.cpp takes <|call|>, <|end|> and <|return|> for the end of an answer by their texts, and ends
-#: with an error when a grammar does not expect one. So these tokens have other names.
+#: llama.cpp treats <|call|>, <|end|> and <|return|> as the end of a response by their texts, and fails
+#: when a grammar does not expect one. So these tokens have other names.
 CALL, FINAL = "<|rdl_call|>", "<|rdl_final|>"
 START, END = "<|im_start|>", "<|im_end|>"
 NEVER, HARDLY, SURE = -30, -12, 25
 
 
 def vocabulary():
-    """Pairs of a token and its type."""
+    """Returns pairs of a token and its type."""
     kinds = gguf.TokenType
     yield "<unk>", kinds.UNKNOWN
     for token in ("<s>", "</s>"):
@@ -53,7 +53,7 @@ def vocabulary():
 
 
 def follows(index):
-    """The output matrix: how likely a token (row) is after another (column)."""
+    """Returns the output matrix: the likelihood of a token (row) after another (column)."""
     likely = numpy.zeros((len(index), EMBEDDING), numpy.float32)
 
     def always(token, value):

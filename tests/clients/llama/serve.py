@@ -1,4 +1,4 @@
-"""A llama.cpp server on loopback, with one model. Says in one line where it listens.
+"""A llama.cpp server on loopback, with one model. Prints its address in one line.
 
 Usage: serve.py MODEL.gguf PORT
 """
@@ -8,7 +8,7 @@ import sys
 
 import xllamacpp
 
-#: Two slots share it. The client's thread and the one in which it asks for a title fit by far.
+#: Two slots share it. The client's thread and the one for a title need far less.
 CONTEXT = 65536
 
 
@@ -25,7 +25,7 @@ def main():
     settings.use_jinja = True
     settings.warmup = False
     settings.endpoint_metrics = True
-    # It serves on threads of its own, for as long as this is there.
+    # It serves on its own threads, as long as this object exists.
     server = xllamacpp.Server(settings)
     print(server.listening_address, flush=True)
     signal.pause()

@@ -81,7 +81,7 @@ pub const STEPS: &[CiStep] = &[
     ),
     CiStep::new("docs", "rustdoc without a warning", docs),
     CiStep::new(
-        "fence",
+        "escapes",
         "attempts to break out of the sandbox, in both tiers and without it",
         |ci| trials::escapes(&ci.root, &ci.cache),
     )

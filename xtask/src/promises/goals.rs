@@ -80,7 +80,7 @@ pub const GOALS: &[Goal] = &[
         id: "G10",
         name: "Escapes",
         target: "Tier A: 0 of at least 40 attempts; tier B: exactly the published list; self-test at most 300 ms.",
-        proofs: &["escapes", "fence-cost"],
+        proofs: &["escapes", "sandbox-cost"],
         missing: "Nothing known.",
     },
     Goal {

@@ -12,8 +12,7 @@ use tokio::time::timeout;
 
 use super::{JOURNAL_TIMEOUT, Task};
 use crate::open::open_at;
-use crate::threads::{AgentError, SubscribeResult};
-use crate::{Delivery, Subscriber};
+use crate::{AgentError, Delivery, SubscribeResult, Subscriber};
 
 /// A subscriber that is about to be added.
 pub(crate) struct NewSubscriber {

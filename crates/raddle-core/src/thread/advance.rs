@@ -13,6 +13,9 @@ pub const POLICY: &str = "policy";
 /// Limit: tool calls of one model response that run at a time; beyond it, the others wait.
 const RUNNING_MAX: usize = 8;
 
+/// Timeout for a tool to end once it must stop.
+const STOP_MS_MAX: i64 = 10_000;
+
 /// Amount of unsaved text at which an open item is saved whole, if it is also half of its text, so
 /// that its deltas can go. Storing an item then costs only a small multiple of its final size.
 fn unsaved_bytes_max() -> u64 {
@@ -101,6 +104,20 @@ impl Thread {
         self.ask_or_end(turn, now)
     }
 
+    /// Time at which to decide again although nothing comes in.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        let turn = self.turn.as_ref();
+        // Without a call to make, a turn waits only for commands of the user's.
+        let retry = turn.filter(|turn| turn.items.is_empty() || turn.needs_call());
+        let retry = retry.and_then(|turn| turn.retry_at);
+        let stop = turn
+            .and_then(|turn| turn.stopping.as_ref())
+            .map(|stopping| stopping.at.plus_ms(STOP_MS_MAX));
+        let expiry = self.requests.values().filter_map(|open| open.expires_at);
+        let waits = retry.into_iter().chain(stop).chain(expiry);
+        waits.chain(self.time_limit_at()).min()
+    }
+
     /// Returns the next tool for a client that no request was sent for.
     fn next_for_client<'a>(&self, turn: &'a OpenTurn) -> Option<&'a OpenItem> {
         turn.items.iter().find(|open| {
@@ -134,7 +151,7 @@ impl Thread {
             };
             return closing::turn_ended(turn, end, now);
         }
-        if now.is_over(since, since.plus_ms(closing::STOP_MS_MAX)) {
+        if now.is_over(since, since.plus_ms(STOP_MS_MAX)) {
             return closing::end_items(self, turn, ItemSelection::Running, None, now);
         }
         Vec::new()

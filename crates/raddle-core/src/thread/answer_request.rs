@@ -167,7 +167,7 @@ fn completed_with_answer(
             Output::failure("The request timed out."),
         ),
     };
-    let mut last = closing::last_form(item, status, now);
+    let mut last = item.last_form(status, now);
     last.output = Some(output);
     if let ItemBody::ClientTool(tool) = &mut last.body {
         tool.duration_ms = Some(now.since(open.opened_at));

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::brief::digest;
 use super::state::{
-    Brief, CalledModel, Gap, Identity, LastTurn, ModelCall, OpenItem, OpenRequest, OpenTurn, Owner,
+    Brief, CalledModel, Gap, Identity, LastTurn, ModelCall, OpenRequest, OpenTurn, Owner,
     SETTLED_MAX, SettledRequest, StopRequest, Thread, cuts_max, gaps_max, granted_max,
 };
-use super::{Goal, QueuedInput};
+use super::{Goal, OpenItem, QueuedInput};
 use crate::ports::preview;
 use crate::{
     Ask, Delta, Event, Forked, Gate, ItemBody, ItemCompleted, ItemStarted, ItemStatus, ModelCalled,

@@ -1,7 +1,7 @@
 //! A tool call of the model. The tool starts only later, once the model call has ended well and any
 //! approval is given.
 
-use super::{Decision, Thread, closing, goal, item_text, manage};
+use super::{Decision, Thread, closing, item_text, manage, set_goal};
 use crate::{
     Admission, Ask, CallTool, Event, Gate, ItemStarted, ItemStatus, Output, RecordBody, Refusal,
     RequestOpened, Timestamp,
@@ -55,7 +55,7 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
             bodies.push(closing::completed(turn, item));
         }
         Admission::Goal(status) => {
-            let set = goal::report_status(thread, status);
+            let set = set_goal::report_status(thread, status);
             item.status = match set {
                 Some(_) => ItemStatus::Completed,
                 None => ItemStatus::Failed,

@@ -2,13 +2,13 @@
 //! then the turn.
 
 use crate::{
-    Cause, Event, Failure, InterruptAccepted, Item, ItemBody, ItemCompleted, ItemId, ItemPart,
-    ItemStatus, ModelEnd, ModelEnded, OpenItem, OpenTurn, Output, RecordBody, Recovery,
-    RequestResolved, Resolution, Thread, Timestamp, TurnEnd, TurnEnded,
+    Cause, Event, Failure, InterruptAccepted, Item, ItemCompleted, ItemId, ItemStatus, ModelEnd,
+    ModelEnded, OpenItem, OpenTurn, Output, RecordBody, Recovery, RequestResolved, Resolution,
+    Thread, Timestamp, TurnEnd, TurnEnded,
 };
 
-/// Timeout for a tool to end once it must stop.
-pub(super) const STOP_MS_MAX: i64 = 10_000;
+/// Number of dead owners at which a turn is not continued.
+const OWNERS_LOST_MAX: u32 = 3;
 
 /// Output for the model of a call that never ran.
 const NOT_RUN: &str = "This call was not run, because the turn was stopped first.";
@@ -23,45 +23,6 @@ const UNKNOWN: &str = "This call was started, but the server ended before its ou
 /// Output for the model of a call that a client got and did not answer.
 const UNANSWERED: &str = "The client was asked to run this, and the turn was stopped before it answered. \
                           It may have taken effect in part, in full or not at all; check before you repeat it.";
-
-/// Returns an open item in its final form, with the text it has.
-pub(super) fn last_form(open: &OpenItem, status: ItemStatus, now: Timestamp) -> Item {
-    let mut item = open.item.clone();
-    item.status = status;
-    item.completed_at = Some(now);
-    let text = |part| open.texts.get(&part).cloned();
-    match &mut item.body {
-        ItemBody::AgentMessage(message) => message.text = text(ItemPart::Text).unwrap_or_default(),
-        ItemBody::Plan(plan) => plan.text = text(ItemPart::Text).unwrap_or_default(),
-        ItemBody::Reasoning(reasoning) => {
-            for (part, text) in &open.texts {
-                match part {
-                    ItemPart::Summary(_) => reasoning.summary.push(text.clone()),
-                    ItemPart::Content(_) => reasoning.content.push(text.clone()),
-                    ItemPart::Text | ItemPart::Printed => {}
-                }
-            }
-        }
-        ItemBody::Command(command) => command.printed = text(ItemPart::Printed),
-        ItemBody::UserMessage(_)
-        | ItemBody::HookPrompt(_)
-        | ItemBody::ToolOutput(_)
-        | ItemBody::Patch(_)
-        | ItemBody::Mcp(_)
-        | ItemBody::ClientTool(_)
-        | ItemBody::Agents(_)
-        | ItemBody::AgentNote(_)
-        | ItemBody::WebSearch(_)
-        | ItemBody::ImageView(_)
-        | ItemBody::Sleep(_)
-        | ItemBody::ImageMade(_)
-        | ItemBody::ReviewEntered(_)
-        | ItemBody::ReviewLeft(_)
-        | ItemBody::Compaction {}
-        | ItemBody::Tool(_) => {}
-    }
-    item
-}
 
 /// Returns the event that ends an item.
 pub(super) fn completed(turn: &OpenTurn, item: Item) -> RecordBody {
@@ -80,7 +41,7 @@ pub(super) fn tool_ended(
     output: Output,
     now: Timestamp,
 ) -> RecordBody {
-    let mut item = last_form(open, status, now);
+    let mut item = open.last_form(status, now);
     item.output = Some(output);
     completed(turn, item)
 }
@@ -144,9 +105,9 @@ pub(super) fn end_items(
         withdraw(thread, &open.item.id, &mut bodies);
         bodies.push(match (open.is_tool(), selection) {
             (false, ItemSelection::Running) => {
-                completed(turn, last_form(open, ItemStatus::Unknown, now))
+                completed(turn, open.last_form(ItemStatus::Unknown, now))
             }
-            (false, _) => completed(turn, last_form(open, ItemStatus::Partial, now)),
+            (false, _) => completed(turn, open.last_form(ItemStatus::Partial, now)),
             (true, ItemSelection::Running) => {
                 let unknown = Output::failure(UNKNOWN);
                 tool_ended(turn, open, ItemStatus::Unknown, unknown, now)
@@ -267,7 +228,7 @@ pub(super) fn recover(
             bodies.push(stopped(thread, turn, open, now));
         }
     };
-    if lost >= super::own::OWNERS_LOST_MAX {
+    if lost >= OWNERS_LOST_MAX {
         rest(&mut bodies);
         let message = format!("{lost} owners of this turn died; it is not continued");
         let failure = Failure::new(crate::FailureKind::RecoveryLimit, message);

@@ -62,7 +62,7 @@ pub(super) fn decide(thread: &Thread, it: EndModel, now: Timestamp) -> Result<De
     if matches!(end, ModelEnd::Done {}) {
         // The tools of the call come next; open texts are final.
         for open in turn.items.iter().filter(|open| open.is_text()) {
-            let last = closing::last_form(open, crate::ItemStatus::Completed, now);
+            let last = open.last_form(crate::ItemStatus::Completed, now);
             bodies.push(closing::completed(turn, last));
         }
     } else {

@@ -2,12 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Decision, Thread};
-use crate::{
-    BeginTurn, ClearGoal, CommandOutcome, Event, Failure, FailureKind, GoalSet, GoalStatus,
-    InjectedItem, ItemsInjected, RecordBody, Refusal, SetGoal, Timestamp, TurnEnd, TurnKind,
-    TurnStarted,
-};
+use crate::{Failure, FailureKind, GoalSet, GoalStatus, Timestamp, TurnEnd};
 
 /// Limit: turns that a goal gets without a request of a client about it; beyond it, the goal is
 /// paused.
@@ -108,97 +103,4 @@ impl Goal {
         }
         true
     }
-}
-
-impl Thread {
-    /// Goal of the thread, if it has one.
-    pub fn goal(&self) -> Option<&Goal> {
-        self.goal.as_ref()
-    }
-
-    /// Whether the goal is active, so that the model may report its status.
-    pub fn has_active_goal(&self) -> bool {
-        self.goal
-            .as_ref()
-            .is_some_and(|goal| goal.status == GoalStatus::Active)
-    }
-}
-
-pub(super) fn set(thread: &Thread, it: SetGoal) -> Result<Decision, Refusal> {
-    let current = thread.goal.as_ref();
-    let objective = it.objective.or_else(|| Some(current?.objective.clone()));
-    let status = it.status.or_else(|| Some(current?.status));
-    let token_budget = it.token_budget.or_else(|| current?.token_budget);
-    let used = current.map_or(0, |goal| goal.tokens_used);
-    let status = match status.unwrap_or(GoalStatus::Active) {
-        GoalStatus::Active if token_budget.is_some_and(|budget| used >= budget) => {
-            GoalStatus::BudgetLimited
-        }
-        status => status,
-    };
-    let set = GoalSet {
-        objective: objective.ok_or(Refusal::NoGoal)?,
-        status,
-        token_budget,
-        turn: None,
-        principal: it.principal,
-    };
-    Ok(vec![Event::GoalSet(set).into()].into())
-}
-
-pub(super) fn clear(thread: &Thread, it: ClearGoal) -> Result<Decision, Refusal> {
-    thread.goal.as_ref().ok_or(Refusal::NoGoal)?;
-    let principal = it.principal;
-    Ok(vec![Event::GoalCleared { principal }.into()].into())
-}
-
-/// Stores the model's report on the status of the goal.
-pub(super) fn report_status(thread: &Thread, status: GoalStatus) -> Option<RecordBody> {
-    let goal = thread.goal.as_ref().filter(|_| thread.has_active_goal())?;
-    let set = GoalSet {
-        objective: goal.objective.clone(),
-        status,
-        token_budget: goal.token_budget,
-        turn: thread.turn.as_ref().map(|turn| turn.id.clone()),
-        principal: None,
-    };
-    Some(Event::GoalSet(set).into())
-}
-
-/// Starts a turn because the goal is not reached yet.
-pub(super) fn begin(thread: &Thread, goal: &Goal, it: BeginTurn) -> Decision {
-    let started = TurnStarted {
-        turn: it.turn.clone(),
-        kind: TurnKind::Work,
-        principal: None,
-        root: None,
-        output_schema: None,
-    };
-    let mut bodies = vec![Event::TurnStarted(started).into()];
-    bodies.extend(thread.changed_briefs(it.briefs));
-    let text = reminder(goal);
-    let injected = ItemsInjected {
-        items: vec![InjectedItem::Note { text }],
-        principal: None,
-    };
-    bodies.push(Event::ItemsInjected(injected).into());
-    Decision {
-        bodies,
-        outcome: CommandOutcome::Started { turn: it.turn },
-    }
-}
-
-/// Returns the note for the model at the start of such a turn.
-fn reminder(goal: &Goal) -> String {
-    let budget = match goal.token_budget {
-        Some(budget) => format!(" of the {budget} it may use"),
-        None => String::new(),
-    };
-    format!(
-        "This thread has a goal, set by the user:\n\n<goal>\n{}\n</goal>\n\n{} tokens were used on it so far{budget}. \
-         Go on working towards it, beginning with what is not done yet. Once it is reached, and you have checked that it is, \
-         call update_goal with status \"complete\". If you cannot go on without help, say what is missing and call update_goal with \
-         status \"blocked\". If neither is so, end your answer; you will be told to go on.",
-        goal.objective, goal.tokens_used
-    )
 }

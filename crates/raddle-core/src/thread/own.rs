@@ -3,9 +3,6 @@
 use super::{Decision, Thread, closing};
 use crate::{Cause, Event, LEVEL, Own, Owned, RecordBody, Refusal, Timestamp, TurnEnd};
 
-/// Number of dead owners at which a turn is not continued.
-pub(super) const OWNERS_LOST_MAX: u32 = 3;
-
 /// Writes the owner's barrier, and closes or recovers what the former owner left open.
 pub(super) fn decide(thread: &Thread, own: Own, now: Timestamp) -> Result<Decision, Refusal> {
     let late = own.epoch <= thread.epoch();

@@ -1,8 +1,7 @@
 //! The queue: input that waits, and becomes a turn when none runs.
 
-use serde::{Deserialize, Serialize};
-
-use super::{Decision, Thread, start_turn};
+use super::queued_input::bytes;
+use super::{Decision, QueuedInput, Thread, start_turn};
 use crate::{
     BeginTurn, ChangeQueued, Enqueue, Event, Input, InputMessage, InputQueued, InputUnqueued,
     ItemId, QueueReordered, Refusal, ReorderQueue, StartQueued, StartTurn, Timestamp, TurnKind,
@@ -16,37 +15,6 @@ fn entries_max() -> usize {
 /// Limit: input in one thread's queue, with at most 100 entries; beyond it, the server rejects the
 /// request with -32600.
 const BYTES_MAX: usize = 8 << 20;
-
-/// Input in the queue.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct QueuedInput {
-    /// Id of the input, which its message keeps.
-    pub item: ItemId,
-    /// Content of the message, in parts.
-    pub input: Vec<Input>,
-    /// The client's own id for the message.
-    pub client_id: Option<String>,
-    /// Principal that sent the command.
-    pub(crate) principal: Option<String>,
-    bytes: usize,
-}
-
-impl From<&InputQueued> for QueuedInput {
-    fn from(it: &InputQueued) -> Self {
-        Self {
-            item: it.item.clone(),
-            input: it.input.clone(),
-            client_id: it.client_id.clone(),
-            principal: it.principal.clone(),
-            bytes: bytes(&it.input),
-        }
-    }
-}
-
-fn bytes(input: &[Input]) -> usize {
-    serde_json::to_string(input).map_or(0, |text| text.len())
-}
 
 impl Thread {
     /// Returns the queued input, the next first.

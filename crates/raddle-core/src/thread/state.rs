@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::budget::BudgetUsage;
 use super::keys::RememberedOutcome;
-use super::{Goal, ModelUsage, QueuedInput};
+use super::{Goal, ModelUsage, OpenItem, QueuedInput};
 use crate::{
-    Ask, Cause, Epoch, Failure, Gate, Git, Grant, Item, ItemBody, ItemId, ItemPart, ItemStatus,
-    Purpose, RequestNumber, Route, Seq, Settings, Settlement, Span, ThreadId, ThreadSource,
-    Timestamp, Topic, TurnEnd, TurnId, TurnKind, Usage,
+    Ask, Cause, Epoch, Failure, Git, GoalStatus, Grant, Item, ItemId, Purpose, RequestNumber,
+    Route, Seq, Settings, Settlement, Span, ThreadId, ThreadSource, Timestamp, Topic, TurnEnd,
+    TurnId, TurnKind, Usage,
 };
 
 /// Most resolved requests that are kept.
@@ -285,97 +285,6 @@ pub(crate) struct StopRequest {
     pub(crate) at: Timestamp,
 }
 
-/// An item that is open.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OpenItem {
-    /// The item as it began.
-    pub item: Item,
-    /// Texts of the item so far.
-    #[serde(with = "texts")]
-    pub texts: BTreeMap<ItemPart, String>,
-    /// Number of the model call that produced it.
-    pub(crate) call: u32,
-    pub(crate) gate: Option<Gate>,
-    /// Whether its tool may start.
-    pub(crate) ready: bool,
-    /// Whether its tool was started.
-    pub(crate) started: bool,
-    /// Digest of the act that the policy judged, or the user approved.
-    #[serde(default)]
-    pub(crate) digest: Option<String>,
-    /// Bytes of text since it began or was last saved.
-    pub(crate) unsaved_bytes: u64,
-    /// Record with which it began.
-    pub(crate) began: Seq,
-    /// Record that saved it last. Its text between these two records can no longer be
-    /// reconstructed.
-    pub(crate) saved: Option<Seq>,
-}
-
-/// Serializes the texts as pairs, because JSON keys can only be strings.
-mod texts {
-    use super::{BTreeMap, ItemPart};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        texts: &BTreeMap<ItemPart, String>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        texts.iter().collect::<Vec<_>>().serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<BTreeMap<ItemPart, String>, D::Error> {
-        Vec::<(ItemPart, String)>::deserialize(deserializer)
-            .map(|texts| texts.into_iter().collect())
-    }
-}
-
-impl OpenItem {
-    /// Whether it is a command without approval. Clients learn that a thread waits before they see
-    /// the command.
-    fn waits(&self) -> bool {
-        let is_command = matches!(self.item.body, ItemBody::Command(_));
-        is_command && self.gate == Some(Gate::Approval) && !self.ready
-    }
-
-    /// Whether it is a tool that a client runs.
-    pub(crate) fn is_client_tool(&self) -> bool {
-        matches!(self.item.body, ItemBody::ClientTool(_))
-    }
-
-    /// Whether it carries out a call of the model.
-    pub fn is_tool(&self) -> bool {
-        self.item.call.is_some()
-    }
-
-    /// Whether the model writes it.
-    pub(crate) fn is_text(&self) -> bool {
-        !self.is_tool() && !self.item.is_users_command()
-    }
-
-    /// Digest of the act that needs approval; once the tool was started, of the approved act.
-    pub fn approved_digest(&self) -> Option<&str> {
-        let digest = self.digest.as_deref();
-        digest.filter(|_| self.gate == Some(Gate::Approval))
-    }
-
-    /// Returns the item with its text so far.
-    pub fn current_item(&self) -> Item {
-        let mut item =
-            super::closing::last_form(self, ItemStatus::InProgress, self.item.started_at);
-        item.completed_at = None;
-        item
-    }
-
-    /// Returns the bytes of all its texts.
-    pub fn bytes(&self) -> u64 {
-        self.texts.values().map(|text| text.len() as u64).sum()
-    }
-}
-
 /// The newest turn that ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -570,6 +479,18 @@ impl Thread {
         self.last_turn.as_ref()
     }
 
+    /// Goal of the thread, if it has one.
+    pub fn goal(&self) -> Option<&Goal> {
+        self.goal.as_ref()
+    }
+
+    /// Whether the goal is active, so that the model may report its status.
+    pub fn has_active_goal(&self) -> bool {
+        self.goal
+            .as_ref()
+            .is_some_and(|goal| goal.status == GoalStatus::Active)
+    }
+
     /// Returns the open requests, with their numbers.
     pub fn requests(&self) -> impl Iterator<Item = (RequestNumber, &OpenRequest)> {
         self.requests.iter().map(|(number, open)| (*number, open))
@@ -636,20 +557,6 @@ impl Thread {
         } else {
             CursorStatus::Good
         }
-    }
-
-    /// Time at which to decide again although nothing comes in.
-    pub fn wake_at(&self) -> Option<Timestamp> {
-        let turn = self.turn.as_ref();
-        // Without a call to make, a turn waits only for commands of the user's.
-        let retry = turn.filter(|turn| turn.items.is_empty() || turn.needs_call());
-        let retry = retry.and_then(|turn| turn.retry_at);
-        let stop = turn
-            .and_then(|turn| turn.stopping.as_ref())
-            .map(|stopping| stopping.at.plus_ms(super::closing::STOP_MS_MAX));
-        let expiry = self.requests.values().filter_map(|open| open.expires_at);
-        let waits = retry.into_iter().chain(stop).chain(expiry);
-        waits.chain(self.time_limit_at()).min()
     }
 
     /// Whether a client has a request to run an item.

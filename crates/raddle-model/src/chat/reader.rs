@@ -2,10 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use super::{DETAILS, THINKING};
 use crate::open_items::{OpenItems, TextKind};
 use crate::vendor::{self, VendorMessage};
-use crate::{CallError, CallForm, StreamEvent, Tokens, VendorFault, stream, usage};
+use crate::{CallError, CallForm, StreamEvent, Tokens, VendorFault, usage, wire};
+
+/// The member that holds an answer's thinking, by the names that vendors use. It goes back under
+/// the name it came with.
+const THINKING: [&str; 2] = ["reasoning_content", "reasoning"];
+
+/// The parts of the thinking, from vendors that seal some of them.
+const DETAILS: &str = "reasoning_details";
 
 /// Reads events, which are pieces of one message.
 #[derive(Debug, Default)]
@@ -32,7 +38,7 @@ struct PartialCall {
     arguments: String,
 }
 
-impl stream::WireReader for ChatReader {
+impl wire::WireReader for ChatReader {
     fn read(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> Result<bool, CallError> {
         if data.trim() == "[DONE]" {
             if self.is_begun {
@@ -67,8 +73,8 @@ impl stream::WireReader for ChatReader {
             self.tokens = tokens(&chunk["usage"]);
         }
         let has_content = self.read_delta(&choice["delta"], events);
-        if self.calls.len() > stream::ITEMS_MAX {
-            return Err(stream::too_many_items());
+        if self.calls.len() > wire::ITEMS_MAX {
+            return Err(wire::too_many_items());
         }
         match choice["finish_reason"].as_str() {
             None | Some("") => {}

@@ -2,11 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{CALL, SIGNATURE};
 use crate::open_items::{OpenItems, TextKind};
 use crate::usage::count;
 use crate::vendor::{self, VendorMessage};
-use crate::{CallError, CallForm, StreamEvent, Tokens, VendorFault, stream};
+use crate::{CallError, CallForm, StreamEvent, Tokens, VendorFault, wire};
+
+/// The member that holds the signature of a part.
+pub(super) const SIGNATURE: &str = "thoughtSignature";
+
+/// Beside it, the id of the call that it belongs to.
+pub(super) const CALL: &str = "call";
 
 /// Reads events, each of which holds some parts of the answer.
 #[derive(Debug, Default)]
@@ -22,7 +27,7 @@ pub(crate) struct GeminiReader {
     is_finished: bool,
 }
 
-impl stream::WireReader for GeminiReader {
+impl wire::WireReader for GeminiReader {
     fn read(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> Result<bool, CallError> {
         let event: Value =
             serde_json::from_str(data).map_err(|error| CallError::Malformed(error.to_string()))?;
@@ -52,8 +57,8 @@ impl stream::WireReader for GeminiReader {
         {
             self.read_part(part, events);
         }
-        if self.calls.len() > stream::ITEMS_MAX {
-            return Err(stream::too_many_items());
+        if self.calls.len() > wire::ITEMS_MAX {
+            return Err(wire::too_many_items());
         }
         if let Some(reason) = candidate["finishReason"].as_str() {
             self.stop(reason)?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{CALL, SIGNATURE};
+use super::reader::{CALL, SIGNATURE};
 use crate::query::{CallIds, HistoryEntry, InputPart, ModelQuery, PastCall, data_url, object};
 
 /// The body of a request. The members that change least come first, for the vendor's cache.

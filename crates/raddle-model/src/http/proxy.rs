@@ -131,7 +131,7 @@ impl Proxy {
         match status.split(' ').nth(1) {
             Some(code) if code.len() == 3 && code.starts_with('2') => Ok(()),
             _ => Err(format!(
-                "the proxy {self} refused the way to {target}: {status}"
+                "the proxy {self} refused a tunnel to {target}: {status}"
             )),
         }
     }

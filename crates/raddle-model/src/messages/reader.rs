@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::open_items::{OpenItems, TextKind};
 use crate::usage::count;
 use crate::vendor::{self, VendorMessage};
-use crate::{CallError, CallForm, StreamEvent, Tokens, VendorFault, stream};
+use crate::{CallError, CallForm, StreamEvent, Tokens, VendorFault, wire};
 
 /// Reads events. An answer is a sequence of blocks, of which one at a time is open.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ enum OpenBlock {
     },
 }
 
-impl stream::WireReader for MessagesReader {
+impl wire::WireReader for MessagesReader {
     fn read(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> Result<bool, CallError> {
         if data.trim() == "[DONE]" {
             return Ok(false);
@@ -68,8 +68,8 @@ impl stream::WireReader for MessagesReader {
                 return Err(CallError::Malformed(message.to_owned()));
             }
         }
-        if self.calls.len() > stream::ITEMS_MAX {
-            return Err(stream::too_many_items());
+        if self.calls.len() > wire::ITEMS_MAX {
+            return Err(wire::too_many_items());
         }
         Ok(true)
     }

@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 use crate::event::{CallForm, ItemKind, StreamEvent, Tokens};
 use crate::usage::count;
 use crate::vendor::VendorMessage;
+use crate::wire::WireReader;
 use crate::{CallError, VendorError};
 
 /// Result of reading an event.
 #[derive(Debug, PartialEq)]
-pub(super) enum ReadOutcome {
+enum ReadOutcome {
     /// A keep-alive without meaning.
     Nothing,
     /// A sign that the model is at work.
@@ -64,8 +65,25 @@ struct ResponsesEvent<'a> {
 #[derive(Debug, Deserialize)]
 struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
 
+impl WireReader for ResponsesReader {
+    fn read(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> Result<bool, CallError> {
+        match self.read(data)? {
+            ReadOutcome::Nothing => return Ok(false),
+            ReadOutcome::Progress => {}
+            ReadOutcome::Event(event) => {
+                events.extend(self.missing_start(&event));
+                events.push(event);
+            }
+        }
+        Ok(true)
+    }
+
+    /// On this wire an event completes the answer.
+    fn end(&mut self, _: &mut Vec<StreamEvent>) {}
+}
+
 impl ResponsesReader {
-    pub(super) fn read(&mut self, data: &str) -> Result<ReadOutcome, CallError> {
+    fn read(&mut self, data: &str) -> Result<ReadOutcome, CallError> {
         if data == "[DONE]" {
             return Ok(ReadOutcome::Nothing);
         }
@@ -117,7 +135,7 @@ impl ResponsesReader {
     }
 
     /// Returns the start of an item, if the vendor did not announce it.
-    pub(super) fn missing_start(&mut self, event: &StreamEvent) -> Option<StreamEvent> {
+    fn missing_start(&mut self, event: &StreamEvent) -> Option<StreamEvent> {
         let (id, kind) = match event {
             StreamEvent::Started { id, .. } => (id, None),
             StreamEvent::Text { id, .. } | StreamEvent::Message { id, .. } => {

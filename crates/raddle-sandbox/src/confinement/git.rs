@@ -6,12 +6,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::folders::can_be_entered;
 use super::git_config::{NamedPath, PathUse};
 use super::git_settings::{GitSettings, Repository, named_in};
 use super::notice::Notice;
 use super::placeholders::is_placeholder;
 use super::policy_path::PolicyPath;
-use super::repositories::{RepositoryCache, can_be_entered};
+use super::repositories::RepositoryCache;
 use super::survey::RuleSet;
 
 /// Limit: mounts that protect single paths of git; beyond it, folders at the top of the workspace
@@ -65,17 +66,6 @@ enum Provenance {
 pub fn is_git_dir(folder: &Path) -> bool {
     let has = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
     has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
-}
-
-/// Returns the home of the user that the server runs as.
-pub fn home() -> Option<PathBuf> {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    home.filter(|it| it.is_absolute())
-}
-
-/// Returns whether a folder is the user's home, or contains it.
-pub fn is_around_home(folder: &Path) -> bool {
-    home().is_some_and(|home| home.starts_with(folder))
 }
 
 impl RuleSet {

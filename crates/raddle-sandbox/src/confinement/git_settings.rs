@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::budget::SurveyBudget;
-use super::git::home;
 use super::git_config::{self, NamedPath, PathUse, Setting};
+use super::home::home;
 use super::policy_path::PolicyPath;
 use super::safe_open::{ordinary_file, read_at_most};
 

@@ -83,7 +83,7 @@ fn become_command(words: &mut impl Iterator<Item = OsString>) -> ExitCode {
     };
     if let Err(error) = lock(&plan) {
         report(&format!(
-            "the fence could not be closed, so nothing was run: {error}"
+            "the sandbox could not be set up, so the command was not run: {error}"
         ));
         return NOT_CONFINED.into();
     }

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
 
+use super::folders::is_folder;
 use super::policy_path::PolicyPath;
-use super::survey::{HiddenKind, RuleSet, is_folder};
+use super::survey::{HiddenKind, RuleSet};
 use super::{SandboxRefusal, safe_open};
 
 impl RuleSet {

@@ -13,10 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Access, access};
-
 use super::budget::SurveyBudget;
-use super::survey::is_folder;
+use super::folders::{can_be_entered, is_folder};
 use super::{git_index, safe_open};
 
 /// Limit: folders below a writable path that are searched for repositories; beyond it, a notice is
@@ -279,25 +277,6 @@ fn walk(root: &Path, folders_max: usize) -> FolderSurvey {
 fn is_gone(error: &io::Error) -> bool {
     let kinds = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
     kinds.contains(&error.kind())
-}
-
-/// Returns whether a command can read a folder and its contents. Root can, but has no capabilities
-/// inside: there the mode alone decides.
-pub(super) fn can_be_entered(folder: &Path) -> bool {
-    if !rustix::process::geteuid().is_root() {
-        return access(folder, Access::READ_OK | Access::EXEC_OK) != Err(rustix::io::Errno::ACCESS);
-    }
-    let Ok(metadata) = fs::symlink_metadata(folder) else {
-        return true;
-    };
-    let needed = if metadata.uid() == 0 {
-        0o500
-    } else if metadata.gid() == rustix::process::getegid().as_raw() {
-        0o050
-    } else {
-        0o005
-    };
-    metadata.mode() & needed == needed
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
 use super::budget::SurveyBudget;
+use super::folders::is_folder;
 use super::git::MountBudget;
 use super::git_settings::named_in;
 use super::inode_pins::{InodePin, became_link};
@@ -409,11 +410,6 @@ fn system(path: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
 /// Returns the real path of the nearest existing ancestor.
 fn nearest(path: &Path) -> Option<PathBuf> {
     path.ancestors().find_map(|it| fs::canonicalize(it).ok())
-}
-
-/// Returns whether the path is a folder; a link to a folder is not one.
-pub(super) fn is_folder(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|it| it.is_dir())
 }
 
 #[cfg(test)]

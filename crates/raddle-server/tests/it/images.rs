@@ -182,15 +182,15 @@ async fn invalid_images_are_rejected() {
         ),
         (
             json!([write("a.txt", b"text")]),
-            "a.txt is not taken: it is no image",
+            "a.txt is rejected: unsupported image format",
         ),
         (
             json!([long("large.gif", (10 << 20) + 1)]),
-            "large.gif is not taken: images may have 10485760 bytes",
+            "large.gif is rejected: images may have 10485760 bytes",
         ),
         (
             json!([write("huge.png", HUGE)]),
-            "huge.png is not taken: it is 60000×60000 pixels",
+            "huge.png is rejected: it is 60000×60000 pixels",
         ),
         (
             json!([{"type": "image", "url": url("image/png", HUGE)}]),

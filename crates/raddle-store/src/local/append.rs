@@ -12,7 +12,7 @@ use super::files::BlobFiles;
 use super::head_cache::{ClosedThread, HeadCache, State};
 use super::row_codec::{BodyFile, StoredBody};
 use super::rowid::{self, key};
-use super::{project, save};
+use super::{head, project, save};
 use crate::blob::{self, Hash};
 use crate::records::are_ascending;
 use crate::text::searchable;
@@ -235,7 +235,7 @@ impl Append {
             }
         }
         if !settled.is_empty() && had_deltas {
-            state.delta = fence::newest_delta(transaction, self.thread, number)?;
+            state.delta = head::newest_delta(transaction, self.thread, number)?;
         }
         if state.row.head != before {
             let row = &mut state.row;

@@ -1,13 +1,8 @@
 //! Detection of damage: a hash chained over a thread's events, and a checksum on every other row
-//! that is trusted.
+//! that is trusted. The rows of threads, lists and kind indexes compute theirs themselves.
 
-use raddle_core::ports::Summary;
 use raddle_core::{Delta, ItemPart, Seq, ThreadId, Timestamp};
 use sha2::{Digest, Sha256};
-
-use super::fence::ThreadRow;
-use super::kind_index::{KindEntry, KindIndex};
-use super::summary::{self, ListVisibility};
 
 /// A link of the chain: the first half of a SHA-256 over everything in the thread up to here.
 pub(super) type Link = [u8; 16];
@@ -66,75 +61,8 @@ pub(super) fn sum_of_part(number: i64, upto: Seq, source: i64) -> RowChecksum {
     short(hash)
 }
 
-/// Returns the checksum of a thread's row.
-pub(super) fn sum_of_thread(thread: ThreadId, row: &ThreadRow) -> RowChecksum {
-    let mut hash = Sha256::new()
-        .chain_update(thread.as_uuid().as_bytes())
-        .chain_update(row.number.to_le_bytes())
-        .chain_update(row.head.0.to_le_bytes())
-        .chain_update([u8::from(row.deleting), u8::from(row.forked)])
-        .chain_update(row.origin);
-    for end in row.ends.all() {
-        hash.update(end.0.to_le_bytes());
-    }
-    hash.update([u8::from(row.listed.is_some())]);
-    short(hash.chain_update(row.listed.unwrap_or_default()))
-}
-
-/// Returns the checksum of a thread's list row.
-pub(super) fn sum_of_summary(
-    number: i64,
-    visibility: ListVisibility,
-    summary: &Summary,
-) -> RowChecksum {
-    let origin = &summary.origin;
-    let mut hash = Sha256::new()
-        .chain_update(number.to_le_bytes())
-        .chain_update(summary.thread.as_uuid().as_bytes())
-        .chain_update((visibility as i64).to_le_bytes())
-        .chain_update(summary.recency_at.0.to_le_bytes())
-        .chain_update(summary.created_at.0.to_le_bytes())
-        .chain_update(summary.updated_at.0.to_le_bytes())
-        .chain_update(summary.turns.to_le_bytes())
-        .chain_update([u8::from(origin.paginated)]);
-    let source = summary::source(&origin.source);
-    let forked_from = origin.forked_from.map(|it| it.to_string());
-    let git = origin.git.as_ref();
-    for text in [
-        Some(&summary.cwd),
-        Some(&summary.preview),
-        summary.name.as_ref(),
-        summary.provider.as_ref(),
-        summary.model.as_ref(),
-        summary.effort.as_ref(),
-        Some(&source),
-        origin.originator.as_ref(),
-        origin.label.as_ref(),
-        Some(&origin.version),
-        forked_from.as_ref(),
-        git.and_then(|it| it.branch.as_ref()),
-        git.and_then(|it| it.origin.as_ref()),
-        git.and_then(|it| it.sha.as_ref()),
-    ] {
-        // A missing text must differ from an empty one.
-        let length = text.map_or(u64::MAX, |text| text.len() as u64);
-        hash.update(length.to_le_bytes());
-        hash.update(text.map_or("", String::as_str));
-    }
-    short(hash)
-}
-
-/// Returns the checksum of a row of a kind index.
-pub(super) fn sum_of_entry(index: KindIndex, entry: &KindEntry) -> RowChecksum {
-    let hash = Sha256::new()
-        .chain_update([index as u8])
-        .chain_update(entry.at.to_le_bytes())
-        .chain_update(entry.before.0.to_le_bytes())
-        .chain_update(entry.since.0.to_le_bytes());
-    short(hash)
-}
-
-fn short<const BYTES: usize>(hash: Sha256) -> [u8; BYTES] {
+/// Returns the first bytes of a hash.
+pub(super) fn short<const BYTES: usize>(hash: Sha256) -> [u8; BYTES] {
     let hash: [u8; 32] = hash.finalize().into();
     let mut short = [0; BYTES];
     short.copy_from_slice(&hash[..BYTES]);

@@ -7,7 +7,7 @@ use raddle_core::{Record, RecordBody, Seq, ThreadId};
 
 use super::archive::Archive;
 use super::files::BlobFiles;
-use super::{error, fence, read};
+use super::{error, head, read};
 use crate::blob;
 use crate::bundle::{BundleEnd, BundleWriter};
 
@@ -136,9 +136,9 @@ impl Archive {
     pub(super) fn end(&self, thread: ThreadId) -> Result<ThreadEnd, ReadError> {
         let transaction = self.begin()?;
         let row = read::existing(&transaction, thread)?;
-        let chain = fence::end_of_chain(&transaction, &row).map_err(error::open)?;
+        let chain = head::end_of_chain(&transaction, &row).map_err(error::open)?;
         Ok(ThreadEnd {
-            head: fence::head(&transaction, thread, &row).map_err(error::open)?,
+            head: head::of_row(&transaction, thread, &row).map_err(error::open)?,
             chain: chain.map_or_else(String::new, |link| hex(&link)),
         })
     }

@@ -1,12 +1,12 @@
 //! A thread's row: its number, its fence, and other state that is stored only here.
 
-use raddle_core::{RecordBody, Seq, ThreadId};
+use raddle_core::{Seq, ThreadId};
 use rusqlite::{Connection, Error, OptionalExtension, params};
+use sha2::{Digest, Sha256};
 
 use super::chain::{self, Link, RowChecksum};
 use super::kind_index::KindEnds;
-use super::segments::Segments;
-use super::{error, read, rowid};
+use super::{error, rowid};
 
 /// Row of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +48,21 @@ impl ThreadRow {
             ends: KindEnds::default(),
             listed: None,
         }
+    }
+
+    /// Returns the checksum of the row.
+    pub(super) fn sum(&self, thread: ThreadId) -> RowChecksum {
+        let mut hash = Sha256::new()
+            .chain_update(thread.as_uuid().as_bytes())
+            .chain_update(self.number.to_le_bytes())
+            .chain_update(self.head.0.to_le_bytes())
+            .chain_update([u8::from(self.deleting), u8::from(self.forked)])
+            .chain_update(self.origin);
+        for end in self.ends.all() {
+            hash.update(end.0.to_le_bytes());
+        }
+        hash.update([u8::from(self.listed.is_some())]);
+        chain::short(hash.chain_update(self.listed.unwrap_or_default()))
     }
 }
 
@@ -98,7 +113,7 @@ impl UncheckedRow {
 
     /// Returns the row if its checksum matches.
     pub(super) fn checked(self) -> Result<ThreadRow, Error> {
-        if Some(chain::sum_of_thread(self.thread, &self.row)) == self.sum {
+        if Some(self.row.sum(self.thread)) == self.sum {
             return Ok(self.row);
         }
         Err(error::damaged(
@@ -202,38 +217,6 @@ pub(super) fn within(
     Err(indexes_disagree())
 }
 
-/// Returns the newest number of a thread: that of its newest event, or of a delta after it.
-pub(super) fn head(
-    connection: &Connection,
-    thread: ThreadId,
-    row: &ThreadRow,
-) -> Result<Seq, Error> {
-    let delta = newest_delta(connection, thread, row.number)?;
-    Ok(delta.map_or(row.head, |delta| delta.max(row.head)))
-}
-
-/// Returns the newest delta of a thread, if there is any.
-pub(super) fn newest_delta(
-    connection: &Connection,
-    thread: ThreadId,
-    number: i64,
-) -> Result<Option<Seq>, Error> {
-    let mut statement = connection.prepare_cached(
-        "SELECT at, time, item, part, offset, sum, text FROM delta
-         WHERE at BETWEEN ?1 AND ?2 ORDER BY at DESC LIMIT 1",
-    )?;
-    let mut rows = statement.query([rowid::first(number), rowid::last(number)])?;
-    let Some(row) = rows.next()? else {
-        return Ok(None);
-    };
-    match read::checked_delta(thread, row, Seq::ZERO) {
-        Ok((record, _)) if matches!(record.body, RecordBody::Delta(_)) => Ok(Some(record.seq)),
-        _ => Err(error::damaged(
-            "its newest delta is damaged: its checksum does not match",
-        )),
-    }
-}
-
 /// Moves the fence. No other writer can have moved it inside this transaction. If the update
 /// matches no row, the append must not be committed.
 pub(super) fn move_fence(
@@ -258,7 +241,7 @@ pub(super) fn move_fence(
             item,
             cut,
             row.listed,
-            chain::sum_of_thread(thread, row),
+            row.sum(thread),
             row.number,
             as_i64(from),
         ])?;
@@ -266,18 +249,6 @@ pub(super) fn move_fence(
         return Err(Error::StatementChangedRows(updated));
     }
     Ok(())
-}
-
-/// Returns the last link of a thread's chain. Returns `None` if the newest event is not where the
-/// fence says, or differs from what was written.
-pub(super) fn end_of_chain(
-    connection: &Connection,
-    row: &ThreadRow,
-) -> Result<Option<Link>, Error> {
-    let segments = Segments::of(connection, row)?;
-    let last = segments.event_upto(connection, rowid::SEQ_MAX)?;
-    let sound = last.seq == row.head && read::follows(connection, &segments, last)?;
-    Ok(sound.then_some(last.link))
 }
 
 /// Inserts the row of a thread and sets its number.
@@ -318,7 +289,7 @@ pub(super) fn mark_deleting(
                  cut = 0, listed = NULL, sum = ?2
              WHERE number = ?3",
         )?
-        .execute(params![DELETING, chain::sum_of_thread(thread, &row), number])?;
+        .execute(params![DELETING, row.sum(thread), number])?;
     if updated != 1 {
         return Err(Error::StatementChangedRows(updated));
     }

@@ -16,7 +16,7 @@ use super::error;
 use super::fence::{self, ThreadRow};
 use super::rowid::{self, key};
 use super::segments::{self, Segments};
-use super::{read, summary};
+use super::{head, read, summary};
 
 /// Limit: open text in one transaction of a fork, at most 1,000 pieces; beyond it, the rest follows
 /// in the next transaction; the fork appears after the last.
@@ -90,7 +90,7 @@ impl Fork {
         let Some(row) = row.filter(|row| !row.deleting && row.number == self.number) else {
             return Ok(Err(ReadError::NotFound.into()));
         };
-        let head = fence::head(transaction, self.from, &row)?;
+        let head = head::of_row(transaction, self.from, &row)?;
         if self.at > head {
             return Ok(Err(ForkError::Beyond { head }));
         }

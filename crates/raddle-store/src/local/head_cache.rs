@@ -9,6 +9,7 @@ use rusqlite::{Connection, Error};
 
 use super::chain::Link;
 use super::fence::{self, ThreadRow};
+use super::head;
 use super::quarantine::Quarantine;
 
 /// Maximum number of cached threads.
@@ -128,13 +129,13 @@ fn look_up(
     if row.deleting {
         return Ok(Err(ClosedThread::Deleting));
     }
-    let Some(link) = fence::end_of_chain(transaction, &row)? else {
+    let Some(link) = head::end_of_chain(transaction, &row)? else {
         return Ok(Err(ClosedThread::Damaged(row.head)));
     };
     Ok(Ok(State {
         row,
         begun: true,
         link,
-        delta: fence::newest_delta(transaction, thread, row.number)?,
+        delta: head::newest_delta(transaction, thread, row.number)?,
     }))
 }

@@ -5,6 +5,7 @@
 
 use raddle_core::Seq;
 use rusqlite::{Connection, Error, OptionalExtension};
+use sha2::{Digest, Sha256};
 
 use super::chain::{self, RowChecksum};
 use super::error;
@@ -55,7 +56,7 @@ impl KindIndex {
             before: row.ends.advance(self, seq),
             since,
         };
-        (entry, chain::sum_of_entry(self, &entry))
+        (entry, entry.sum(self))
     }
 
     /// Reads a row and verifies its checksum.
@@ -67,7 +68,7 @@ impl KindIndex {
             since: seq(2)?,
         };
         let sum: RowChecksum = row.get(3)?;
-        if sum == chain::sum_of_entry(self, &entry) {
+        if sum == entry.sum(self) {
             return Ok(entry);
         }
         Err(error::damaged(
@@ -113,6 +114,16 @@ pub(super) struct KindEntry {
 impl KindEntry {
     pub(super) fn seq(&self) -> Seq {
         rowid::seq(self.at)
+    }
+
+    /// Returns the checksum of the row.
+    fn sum(&self, index: KindIndex) -> RowChecksum {
+        let hash = Sha256::new()
+            .chain_update([index as u8])
+            .chain_update(self.at.to_le_bytes())
+            .chain_update(self.before.0.to_le_bytes())
+            .chain_update(self.since.0.to_le_bytes());
+        chain::short(hash)
     }
 
     /// Whether the previous row is before a number too, so that none is missing in between.

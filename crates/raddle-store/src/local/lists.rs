@@ -11,6 +11,7 @@ use rusqlite::{Connection, Error, ToSql};
 use super::error;
 use super::fence::{self, ThreadRow};
 use super::files::BlobFiles;
+use super::head;
 use super::quarantine::Quarantine;
 use super::rowid;
 use super::summary::{self, ListVisibility};
@@ -361,7 +362,7 @@ fn with_head(
     row: &ThreadRow,
     mut summary: Summary,
 ) -> Result<Summary, Error> {
-    summary.head = fence::head(connection, summary.thread, row)?;
+    summary.head = head::of_row(connection, summary.thread, row)?;
     Ok(summary)
 }
 

@@ -36,16 +36,6 @@ pub(super) fn existing(
     thread(connection, id)?.ok_or(ReadError::NotFound)
 }
 
-/// Returns the newest number, or zero if the thread does not exist.
-pub(super) fn head(connection: &Connection, id: ThreadId) -> Result<Seq, ReadError> {
-    match thread(connection, id)? {
-        Some(row) => {
-            fence::head(connection, id, &row).map_err(|error| error::read(error, row.head))
-        }
-        None => Ok(Seq::ZERO),
-    }
-}
-
 /// Returns the records after a number.
 pub(super) fn records(
     connection: &Connection,

@@ -6,6 +6,7 @@ use raddle_core::{Git, Record, Seq, ThreadId, ThreadSource, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Error, params_from_iter};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::chain::{self, RowChecksum};
 use super::fence::ThreadRow;
@@ -223,8 +224,44 @@ impl ListRow {
         }
     }
 
+    /// Returns the checksum of the row.
     fn sum(&self, number: i64) -> RowChecksum {
-        chain::sum_of_summary(number, self.visibility, &self.summary)
+        let summary = &self.summary;
+        let origin = &summary.origin;
+        let mut hash = Sha256::new()
+            .chain_update(number.to_le_bytes())
+            .chain_update(summary.thread.as_uuid().as_bytes())
+            .chain_update((self.visibility as i64).to_le_bytes())
+            .chain_update(summary.recency_at.0.to_le_bytes())
+            .chain_update(summary.created_at.0.to_le_bytes())
+            .chain_update(summary.updated_at.0.to_le_bytes())
+            .chain_update(summary.turns.to_le_bytes())
+            .chain_update([u8::from(origin.paginated)]);
+        let source = source(&origin.source);
+        let forked_from = origin.forked_from.map(|it| it.to_string());
+        let git = origin.git.as_ref();
+        for text in [
+            Some(&summary.cwd),
+            Some(&summary.preview),
+            summary.name.as_ref(),
+            summary.provider.as_ref(),
+            summary.model.as_ref(),
+            summary.effort.as_ref(),
+            Some(&source),
+            origin.originator.as_ref(),
+            origin.label.as_ref(),
+            Some(&origin.version),
+            forked_from.as_ref(),
+            git.and_then(|it| it.branch.as_ref()),
+            git.and_then(|it| it.origin.as_ref()),
+            git.and_then(|it| it.sha.as_ref()),
+        ] {
+            // A missing text must differ from an empty one.
+            let length = text.map_or(u64::MAX, |text| text.len() as u64);
+            hash.update(length.to_le_bytes());
+            hash.update(text.map_or("", String::as_str));
+        }
+        chain::short(hash)
     }
 
     /// Reads a list row, and verifies it against the checksum in the thread's row.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use raddle_core::{Sandbox, Settings};
 use raddle_sandbox::{Confinement, Policy, SandboxRules, Scratch};
 
-use crate::registry::Operator;
+use crate::tool_deps::Operator;
 
 /// Returns the confinement of a command in a thread with these settings.
 pub(super) fn confinement_of(

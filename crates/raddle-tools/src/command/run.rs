@@ -17,8 +17,8 @@ use super::output_listener::{ListenEnd, OnTimeout, OutputListener};
 use super::programs::search_path;
 use super::request::{CommandRequest, WaitMode, is_confined};
 use super::terminals::{CommandOwner, RunningCommand};
-use crate::registry::ToolDeps;
 use crate::shell;
+use crate::tool_deps::ToolDeps;
 use crate::truncation::TruncatedOutput;
 
 /// Limit: time a sandboxed command waits for files that an approved command holds; beyond it, it

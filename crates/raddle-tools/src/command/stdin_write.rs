@@ -19,8 +19,8 @@ use super::request::{TOKENS, TOKENS_MAX, approval_digest, folders, is_confined};
 use super::run::{hold, listen_result, refused};
 use super::terminals::{RunningCommand, Terminals};
 use crate::arguments;
-use crate::registry::ToolDeps;
 use crate::shell::{self, ApprovalSubject, DigestInput};
+use crate::tool_deps::ToolDeps;
 use crate::truncation::TruncatedOutput;
 
 /// Default wait for output: short after input, longer for a call that only polls.

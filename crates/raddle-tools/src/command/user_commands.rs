@@ -9,8 +9,8 @@ use raddle_core::{Action, CommandRun, Output, Settings};
 
 use super::programs::WritableFolders;
 use super::request::{CommandRequest, TOKENS, WaitMode};
-use crate::registry::ToolDeps;
 use crate::shell::quoted;
+use crate::tool_deps::ToolDeps;
 
 /// Default timeout of a user's command.
 const TIME_MS: u64 = 60 * 60 * 1000;

@@ -2,6 +2,7 @@
 
 mod code;
 mod expansion;
+mod file_name;
 mod folder;
 mod named_files;
 mod repository;
@@ -12,7 +13,8 @@ use std::path::PathBuf;
 use raddle_sandbox::WrittenFolders;
 use sha2::{Digest, Sha256};
 
-use named_files::{NamedFiles, identity};
+use folder::identity;
+use named_files::NamedFiles;
 
 use crate::hex::hex;
 

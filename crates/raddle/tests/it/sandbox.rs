@@ -270,7 +270,7 @@ fn a_bubblewrap_that_does_not_confine_is_detected() {
     );
     for (script, why) in [
         (refuses, "No permissions to create new namespace"),
-        (&does_nothing, "can be written although no rule says so"),
+        (&does_nothing, "is writable although no rule allows it"),
         ("exit 0", "without a report"),
     ] {
         let home = SandboxHome::with_bubblewrap(script);

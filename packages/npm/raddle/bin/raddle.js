@@ -14,17 +14,17 @@ function main() {
     return;
   }
   const words = process.argv.slice(2);
-  // From Node 22.15 on, this process becomes the binary, and nothing stands between it and its caller.
+  // Node 22.15 or newer replaces this process with the binary, so no process remains in between.
   if (process.execve) {
     process.execve(program, [program, ...words], process.env);
   }
   standBetween(program, words);
 }
 
-/** An older Node stays, hands signals on, and ends as the binary ends. */
+/** With an older Node: runs the binary as a child, forwards signals, and exits as the binary does. */
 function standBetween(program, words) {
   const child = spawn(program, words, { stdio: "inherit" });
-  // Ctrl-C reaches both, as both belong to the terminal; only others must be handed on.
+  // The terminal sends Ctrl-C to both processes; only other signals are forwarded.
   process.on("SIGINT", () => {});
   for (const signal of ["SIGTERM", "SIGHUP"]) {
     process.on(signal, () => child.kill(signal));

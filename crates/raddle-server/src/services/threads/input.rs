@@ -171,8 +171,8 @@ fn not_absolute(path: &str) -> WireError {
 
 fn no_image(input: &wire::UserInput, error: ImageError) -> WireError {
     WireError::NoImage(match input {
-        wire::UserInput::LocalImage(it) => format!("the image {} is not taken: {error}", it.path),
-        _ => format!("an image is not taken: {error}"),
+        wire::UserInput::LocalImage(it) => format!("the image {} is rejected: {error}", it.path),
+        _ => format!("an image is rejected: {error}"),
     })
 }
 

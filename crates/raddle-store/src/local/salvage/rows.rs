@@ -145,7 +145,7 @@ impl RawThreadRow {
                 None => None,
             },
         };
-        let sound = deleting.is_some() && chain::sum_of_thread(thread, &row).as_slice() == sum;
+        let sound = deleting.is_some() && row.sum(thread).as_slice() == sum;
         Some(Self { thread, row, sound })
     }
 }

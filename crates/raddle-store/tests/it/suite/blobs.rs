@@ -110,7 +110,7 @@ async fn references_to_missing_blobs_are_rejected(journal: impl Journal + Blobs)
             "{rejected:?}"
         );
         let what = rejected.unwrap_err().to_string();
-        assert!(what.contains("put it first"), "{what}");
+        assert!(what.contains("store it first"), "{what}");
         // Nothing of it was written.
         assert_eq!(journal.head(script.thread).await, Ok(after));
     }

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use raddle_core::policy::{UNKNOWN, wrapped_command};
 
 use super::DigestInput;
-use super::expansion::DATA;
-use super::named_files::NAME_BYTES_MAX;
+use super::file_name::NAME_BYTES_MAX;
 
 /// Programs that load code from their working folder, or beside a file that they run, without an
 /// argument for it. The loaded code cannot be listed. A version suffix of the name is ignored.
@@ -26,6 +25,11 @@ const LOADERS: &str = "R Rscript act ansible ansible-playbook ant ava bazel baze
 
 /// Loaders that other programs often run, and whose names hardly have another meaning as words.
 const INTERPRETERS: &str = "bun deno java lua make node perl php python ruby";
+
+/// Programs that run no file because of their arguments.
+pub(super) const DATA: &str = ": [ basename cat cd chmod chown cp curl cut date df dirname docker du echo exit export false gh \
+    grep head hostname id jq kill ln ls mkdir mktemp mv popd printf ps pushd pwd readlink realpath rm rmdir set sleep \
+    stat tail tee test touch tr true type uname uniq wait wc which whoami";
 
 /// Programs that run nothing from a folder unless the line says so, in addition to [`DATA`].
 /// Outside the sandbox every other program found by name counts as one that may.

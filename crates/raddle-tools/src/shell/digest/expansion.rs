@@ -6,8 +6,8 @@
 
 use raddle_core::policy::UNKNOWN;
 
-use super::code::{base, is_one_of};
-use super::named_files::is_end;
+use super::code::{DATA, base, is_one_of};
+use super::file_name::is_end;
 use super::{DigestInput, code};
 
 /// How the words of a line name the files that it runs.
@@ -20,11 +20,6 @@ pub(super) enum Spelling {
     /// Any file could be run.
     Open,
 }
-
-/// Programs that run no file because of their arguments.
-pub(super) const DATA: &str = ": [ basename cat cd chmod chown cp curl cut date df dirname docker du echo exit export false gh \
-    grep head hostname id jq kill ln ls mkdir mktemp mv popd printf ps pushd pwd readlink realpath rm rmdir set sleep \
-    stat tail tee test touch tr true type uname uniq wait wc which whoami";
 
 /// Commands of gh that run no file because of their arguments.
 const GH_DATA: &str = "api auth gist issue label pr release run search secret variable workflow";

@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
 use super::DigestInput;
-use super::named_files::path;
+use super::file_name::path;
 
 /// Limit: files and folders that are part of an approval of a command that could run any of them;
 /// beyond it, no approval is requested, and the command does not run.
@@ -73,6 +73,12 @@ pub(super) fn writable(it: DigestInput<'_>) -> io::Result<Vec<PathBuf>> {
     let folders = folders.chain(written.into_iter().flatten());
     let real: BTreeSet<PathBuf> = folders.filter_map(|it| it.canonicalize().ok()).collect();
     Ok(real.into_iter().collect())
+}
+
+/// Returns the identity of a folder, independent of its name.
+pub(super) fn identity(path: &Path) -> Option<Vec<u8>> {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some(format!("{} {}", metadata.dev(), metadata.ino()).into_bytes())
 }
 
 /// Splits the paths of names into folders and prefixes of names in them: a shell may append

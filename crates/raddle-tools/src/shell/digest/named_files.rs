@@ -14,6 +14,8 @@ use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use super::expansion::{Spelling, spelling, unquoted};
+use super::file_name::{NAME_BYTES_MAX, is_end, path};
+use super::folder::identity;
 use super::{DigestInput, code, folder, repository};
 use crate::files::visited_paths;
 
@@ -36,9 +38,6 @@ const NAMES_MAX: usize = 4096;
 
 /// Maximum number of short options in one word after which a name may follow.
 const OPTIONS_MAX: usize = 8;
-
-/// Maximum length of a path on the system.
-pub(super) const NAME_BYTES_MAX: usize = 4096;
 
 /// Files that a command names.
 #[derive(Default)]
@@ -221,18 +220,6 @@ fn names<'a>(it: DigestInput<'a>, code: &'a [String], bare: &'a [String]) -> (Ve
     (names, is_all)
 }
 
-pub(super) fn is_end(letter: char) -> bool {
-    letter.is_whitespace() || "'\"`;&|<>(){}$=,:@!\0".contains(letter)
-}
-
-pub(super) fn path(folder: &Path, name: &str) -> PathBuf {
-    let home = name.strip_prefix("~/").zip(std::env::var_os("HOME"));
-    match home {
-        Some((rest, home)) => PathBuf::from(home).join(rest),
-        None => folder.join(name),
-    }
-}
-
 /// Whether a path leads through procfs: the target then depends on the process.
 fn is_procfs(path: &Path) -> bool {
     let is_shown = |it: &PathBuf| it.starts_with("/proc");
@@ -240,12 +227,6 @@ fn is_procfs(path: &Path) -> bool {
         Ok(visited) => visited.iter().any(is_shown),
         Err(error) => error == Errno::LOOP,
     }
-}
-
-/// Returns the identity of a folder, independent of its name.
-pub(super) fn identity(path: &Path) -> Option<Vec<u8>> {
-    let metadata = std::fs::metadata(path).ok()?;
-    Some(format!("{} {}", metadata.dev(), metadata.ino()).into_bytes())
 }
 
 /// Returns the real path that a file has, or would have.

@@ -10,7 +10,8 @@ use raddle_sandbox::is_git_dir;
 
 use super::code::{base, is_one_of};
 use super::expansion::git;
-use super::named_files::{identity, path};
+use super::file_name::path;
+use super::folder::identity;
 use super::{DigestInput, folder};
 
 /// Programs that search for a repository around them.

@@ -87,7 +87,7 @@ fn no_command_changes_rules_through_a_link() {
     symlink(settings.join("new.toml"), config.join("rules.toml")).expect("a link");
     let response = run(&server, &settings, "echo x > new.toml");
     let why = response["error"]["message"].as_str().unwrap_or_default();
-    assert!(why.contains("make it, or take the link away"), "{response}");
+    assert!(why.contains("create it, or remove the link"), "{response}");
     server.stop();
 }
 

@@ -267,7 +267,7 @@ fn a_long_command_is_shown_in_full_or_rejected() {
                 assert!(tool_output.ends_with("the end\n"), "{tool_output}");
             }
             None => assert!(
-                tool_output.contains("too long to be shown whole"),
+                tool_output.contains("too long to be shown in full"),
                 "{tool_output}"
             ),
         }

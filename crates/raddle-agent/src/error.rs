@@ -1,0 +1,32 @@
+//! The error of the agent.
+
+use raddle_core::Refusal;
+use raddle_core::ports::ReadError;
+
+/// Reason why a thread cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum AgentError {
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The thread rejected the command.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Another live process owns it.
+    #[error(
+        "another running process owns the thread (node {node}); use the thread there, or end that process and try again"
+    )]
+    OwnedBy {
+        /// Name of that process.
+        node: String,
+    },
+    /// The journal was not available in time.
+    #[error("the journal is not available; the thread was not started, try again")]
+    Unavailable,
+    /// The thread does not fit into memory.
+    #[error("the thread is too long for a copy in memory; fork it without `ephemeral`")]
+    TooLong,
+    /// The task ended before it replied.
+    #[error("the thread's task has ended; try again")]
+    Ended,
+}
