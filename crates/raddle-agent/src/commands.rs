@@ -92,7 +92,7 @@ impl Threads {
                     let exists = !thread.is_deleted();
                     exists.then(|| thread.recall(&key, &fingerprint, now))
                 };
-                // Otherwise the task has ended, and the next state shows once it is no longer live.
+                // Otherwise the task has ended, and `peek` below reads the stored state.
                 if let Ok(Some(recalled)) = handle.inspect(inspect).await {
                     return Ok(recalled);
                 }

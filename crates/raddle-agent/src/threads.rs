@@ -31,7 +31,7 @@ use crate::{AgentError, CommandResult, Delivery, Liveness, ReplyTo, Subscriber};
 /// Capacity of a thread's inbox.
 const INBOX: usize = 64;
 
-/// Limit: threads that are opened at a time; beyond it, further threads wait.
+/// Number of locks for loading threads. Threads share them by the hash of their id.
 const OPENINGS: usize = 64;
 
 /// Limit: time for unloading threads at shutdown; beyond it, threads that hang are abandoned and

@@ -72,7 +72,7 @@ pub enum ActKind {
         /// Name or address of the host.
         host: String,
     },
-    /// A tool is called that a client runs, or a built-in one whatever it does. Only rules that
+    /// A call of a client's tool, or of a built-in tool judged by its name alone. Only rules that
     /// name tools apply.
     Tool {
         /// Name of the tool, after that of its group and a dot.

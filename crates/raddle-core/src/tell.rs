@@ -205,8 +205,9 @@ fn tell_event(
                     .into(),
                 );
             }
-            // Last, because this record may be lost with the power: a client that received only a
-            // part of it has no number for that part, and must not learn anything lasting from it.
+            // Sent last, so that it carries the sequence number. A power failure may lose this
+            // record, so the notifications before it, which carry no number, must not convey
+            // lasting state.
             // The usage of a cancelled call is announced with the next call.
             if it.usage.is_some() && !matches!(it.end, ModelEnd::Cancelled {}) {
                 notifications.push(usage(thread, id, &it.turn, record.at));

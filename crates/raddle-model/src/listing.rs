@@ -4,9 +4,10 @@ use serde::Deserialize;
 
 use crate::{CallError, CallTimeouts, Endpoint, ModelClient, WireFormat};
 
-/// Limit: a vendor's list of models, with at most 1,000 models; beyond it, the list is ignored;
-/// further models are left out.
+/// Limit: size of a vendor's list of models; beyond it, the list is ignored.
 const LIST_BYTES_MAX: usize = 16 << 20;
+
+/// Limit: models of a vendor's list; beyond it, further models are left out.
 const MODELS_MAX: usize = 1000;
 
 /// A model of a vendor's list.

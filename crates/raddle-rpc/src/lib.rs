@@ -5,7 +5,7 @@
 //! [`parse`] turns a frame into a request, a notification or a response, strictly and in one pass.
 //! [`Outgoing`] carries frames back, bounded in bytes.
 //!
-//! Below: no other Raddle crate. Above: server, client, plugin. It knows no method name.
+//! Below: no other Raddle crate. Above: server and client. It knows no method name.
 
 mod admin_pages;
 mod auth;

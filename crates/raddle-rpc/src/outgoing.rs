@@ -201,8 +201,8 @@ impl Outgoing {
 
     /// Waits, in the order of the calls, for capacity for a frame of this many bytes. It is granted
     /// when the frame fits under the limit, or when all that was sent or reserved before is
-    /// written. So one large frame always passes, beside no more than what was sent while it
-    /// waited. Returns at once if the peer is gone.
+    /// written. So a frame above the limit is sent eventually, and the queue then holds at most
+    /// this frame and what was sent while it waited. Returns at once if the peer is gone.
     pub async fn reserve(&self, bytes: usize) -> OutgoingPermit {
         let _guard = self.queue.reserve_lock.lock().await;
         let mut barrier = None;

@@ -306,8 +306,8 @@ async fn write(
     Ok(())
 }
 
-/// Writes all of it. The other process reads as slowly as its client does, so it times out only if
-/// it reads nothing.
+/// Writes the whole buffer. Times out only if the peer reads nothing at all, because a peer with a
+/// slow client reads slowly.
 async fn put(
     socket: &mut SocketStream,
     text: &mut Vec<u8>,

@@ -1,7 +1,7 @@
 //! Parses command lines, for the policy and for display.
 //!
 //! There is one parser, and it errs on the side of finding too much. Text that it cannot parse
-//! becomes a command that could be any, so that no forbidding rule is silently bypassed.
+//! counts as an unknown command: rules can restrict it but never allow it.
 
 mod actions;
 mod awk;

@@ -2,7 +2,7 @@
 //!
 //! A [`Graph`] holds one node per position of a schema. References are followed once, so a graph is
 //! finite even where types are recursive. Every position where an instance can have several forms
-//! is a [`Choice`]: the variants of a union, the values of an enum, the presence of a member.
+//! is a [`ShapeChoice`]: the variants of a union, the values of an enum, the presence of a member.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -114,13 +114,13 @@ impl Task {
         }
         let reader = Box::new(CatchUpReader::at_head(thread));
         let mut subscriptions = std::mem::take(&mut self.subscriptions);
-        for seat in subscriptions
+        for subscription in subscriptions
             .iter_mut()
             .filter(|subscription| lacks_capacity(subscription))
         {
             tracing::debug!(thread = %self.id, after = %stored, "a slow client switches to catch-up");
             self.shared.counters.fell_behind.add(1);
-            self.start_catch_up(seat, reader.clone());
+            self.start_catch_up(subscription, reader.clone());
         }
         self.subscriptions = subscriptions;
     }

@@ -85,7 +85,8 @@ impl Task {
         let answer: BoxFuture<'static, _> = if continues {
             let (journal, id) = (self.journal.clone(), self.id);
             Box::pin(async move {
-                // Read before anything is appended: later the text that it knows may be gone.
+                // Read the state before the next append, which may delete deltas that the
+                // subscriber has received.
                 let known_thread = match open_at(&*journal, id, start.after).await {
                     Ok(known_thread) => known_thread,
                     Err(error) => {

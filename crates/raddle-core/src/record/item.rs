@@ -541,7 +541,7 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// Start of the line that stands for the omitted rest of a diff. No line of a diff begins so.
+    /// Prefix of the line that replaces the rest of a truncated diff. No diff line starts with it.
     const CUT: &str = "… of ";
 
     /// Returns the line that ends a truncated diff.

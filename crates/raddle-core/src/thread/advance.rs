@@ -16,8 +16,8 @@ const RUNNING_MAX: usize = 8;
 /// Timeout for a tool to end once it must stop.
 const STOP_MS_MAX: i64 = 10_000;
 
-/// Amount of unsaved text at which an open item is saved whole, if it is also half of its text, so
-/// that its deltas can go. Storing an item then costs only a small multiple of its final size.
+/// Unsaved text of an open item above which the item is saved in full, once that is at least half
+/// of its text. Its deltas can then be deleted. Storing an item then costs only a small multiple of its final size.
 fn unsaved_bytes_max() -> u64 {
     crate::bugs::bound(256 << 10, 300)
 }

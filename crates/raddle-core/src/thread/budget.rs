@@ -352,8 +352,8 @@ fn warning(warned: Warned) -> RecordBody {
 }
 
 impl OpenTurn {
-    /// Returns the time from which a turn is charged: a command of the user's is not, before the
-    /// model is called.
+    /// Returns when charging of a turn starts. `None` for a user's own command, which is free until
+    /// the model is called.
     pub(super) fn charged_since(kind: TurnKind, at: Timestamp) -> Option<Timestamp> {
         (kind != TurnKind::Shell).then_some(at)
     }

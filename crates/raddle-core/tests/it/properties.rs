@@ -175,7 +175,7 @@ proptest! {
     fn announcements_equal_the_journal(choices in vec(any::<u16>(), 0..120)) {
         let mut sim = SimulatedThread::of(&choices);
         sim.settle();
-        let announced: Vec<&Record> = sim.announcements.iter().map(|told| &told.record).collect();
+        let announced: Vec<&Record> = sim.announcements.iter().map(|it| &it.record).collect();
         prop_assert_eq!(announced, sim.journal.iter().collect::<Vec<_>>());
     }
 }

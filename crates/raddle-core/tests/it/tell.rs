@@ -24,10 +24,7 @@ fn notifications_of(lines: &[&str]) -> Vec<(String, Value)> {
 
 /// Returns the notifications as they are on the wire.
 fn wire_notifications(sim: &SimulatedThread) -> Vec<(String, Value)> {
-    let notifications = sim
-        .announcements
-        .iter()
-        .flat_map(|told| &told.notifications);
+    let notifications = sim.announcements.iter().flat_map(|it| &it.notifications);
     notifications
         .map(|it| {
             let params = serde_json::to_value(it).expect("JSON");

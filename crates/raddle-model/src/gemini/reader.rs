@@ -10,7 +10,7 @@ use crate::{CallError, CallForm, StreamEvent, Tokens, VendorFault, wire};
 /// The member that holds the signature of a part.
 pub(super) const SIGNATURE: &str = "thoughtSignature";
 
-/// Beside it, the id of the call that it belongs to.
+/// Member with the id of the call to which the signature belongs.
 pub(super) const CALL: &str = "call";
 
 /// Reads events, each of which holds some parts of the answer.

@@ -92,7 +92,7 @@ pub(super) fn wait(
     ready: PollFlags,
     timeout: Option<Duration>,
 ) -> io::Result<bool> {
-    let timespec = timeout.and_then(|patience| Timespec::try_from(patience).ok());
+    let timespec = timeout.and_then(|it| Timespec::try_from(it).ok());
     match poll(&mut [PollFd::new(descriptor, ready)], timespec.as_ref()) {
         Ok(count) => Ok(count > 0),
         Err(Errno::INTR) => Ok(false),

@@ -14,8 +14,8 @@ const BYTES_MAX: usize = 1024;
 const NAME_BYTES_MAX: usize = 255;
 const PATH_BYTES_MAX: usize = 4096;
 
-/// A resource; one that belongs to a connection carries its number. Of a path, each folder above it
-/// is a resource of its own. A path belongs to the connection that names it: one client's hanging
+/// A resource. `connection` is 0 for resources that all connections share. Each ancestor of a path
+/// is a separate resource. A path belongs to the connection that names it: one client's hanging
 /// disk must not block another client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ClaimKey {

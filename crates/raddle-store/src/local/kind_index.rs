@@ -132,7 +132,7 @@ impl KindEntry {
     }
 }
 
-/// Whether the end of an index, or the row before another, is before a number. Zero is no record.
+/// Whether `end` is before `from`. `Seq::ZERO` means that there is no record.
 fn is_before(end: Seq, from: Seq) -> bool {
     end == Seq::ZERO || end < from
 }

@@ -35,7 +35,8 @@ pub(super) struct FolderState {
 }
 
 /// Computes the state of the folders of a line and of its thread. Other folders that sandboxed
-/// commands can write count as far as links or `names`, those of the line, lead there.
+/// commands can write are included only where a link, or one of `names` (those of the line), points
+/// into them.
 pub(super) fn look(it: DigestInput<'_>, names: &[&str]) -> FolderState {
     let mut walk = FolderWalk {
         names,
