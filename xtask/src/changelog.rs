@@ -8,7 +8,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::arguments::Arguments;
-use crate::repository::{self, Tree};
+use crate::generated;
+use crate::repository::Tree;
 
 /// Keywords of fragments with their headings, in the order that readers need.
 const KINDS: &[(&str, &str)] = &[
@@ -24,18 +25,8 @@ const UNRELEASED: &str = "## Unreleased";
 const HEAD: &str = "# Changelog\n\n\
     The section Unreleased is assembled from `changes/` by `cargo xtask changelog`.\n\n";
 
-pub fn command(mut arguments: Arguments) -> Result<()> {
-    let check = arguments.flag("--check");
-    arguments.end()?;
-    let root = repository::root()?;
-    let tree = Tree::read(&root)?;
-    if check {
-        return match stale(&tree)? {
-            Some(problem) => bail!(problem),
-            None => Ok(()),
-        };
-    }
-    write(&root, &tree)
+pub fn command(arguments: Arguments) -> Result<()> {
+    generated::command(arguments, stale, write)
 }
 
 fn write(root: &Path, tree: &Tree) -> Result<()> {

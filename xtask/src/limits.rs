@@ -4,11 +4,13 @@
 //! the function of a bound that follows it. The value on the page is the value in the code.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
 use crate::arguments::Arguments;
-use crate::repository::{self, Tree};
+use crate::generated;
+use crate::repository::Tree;
 
 const FILE: &str = "docs/limits.md";
 const MARK: &str = "Limit: ";
@@ -53,18 +55,12 @@ struct LimitRow {
     path: String,
 }
 
-pub fn command(mut arguments: Arguments) -> Result<()> {
-    let check = arguments.flag("--check");
-    arguments.end()?;
-    let root = repository::root()?;
-    let tree = Tree::read(&root)?;
-    if check {
-        return match stale(&tree)? {
-            Some(problem) => bail!(problem),
-            None => Ok(()),
-        };
-    }
-    fs::write(root.join(FILE), page(&tree)?).with_context(|| format!("cannot write {FILE}"))?;
+pub fn command(arguments: Arguments) -> Result<()> {
+    generated::command(arguments, stale, write)
+}
+
+fn write(root: &Path, tree: &Tree) -> Result<()> {
+    fs::write(root.join(FILE), page(tree)?).with_context(|| format!("cannot write {FILE}"))?;
     println!("wrote {FILE}");
     Ok(())
 }

@@ -17,6 +17,7 @@ mod changelog;
 mod ci;
 mod fuzz;
 mod r#gen;
+mod generated;
 mod install;
 mod limits;
 mod mirror;

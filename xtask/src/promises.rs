@@ -9,12 +9,13 @@ use std::fmt::{self, Write};
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
+use crate::generated;
 use crate::prove::PROOFS;
-use crate::repository::{self, Tree};
+use crate::repository::Tree;
 use goals::{GOALS, Goal};
 
 pub const RECORDS: &str = "docs/proofs.json";
@@ -58,17 +59,8 @@ impl fmt::Display for ProofOutcome {
     }
 }
 
-pub fn command(mut arguments: Arguments) -> Result<()> {
-    let check = arguments.flag("--check");
-    arguments.end()?;
-    let root = repository::root()?;
-    if !check {
-        return write_page(&root);
-    }
-    match stale(&Tree::read(&root)?)? {
-        Some(problem) => bail!(problem),
-        None => Ok(()),
-    }
+pub fn command(arguments: Arguments) -> Result<()> {
+    generated::command(arguments, stale, |root, _| write_page(root))
 }
 
 /// Returns the newest run of each proof.

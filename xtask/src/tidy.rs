@@ -81,6 +81,24 @@ fn problems(stale: Result<Option<String>>) -> Vec<String> {
     }
 }
 
+/// Start of unit tests inside a file.
+const TESTS: [&str; 2] = [
+    "#[cfg(test)]\nmod tests {",
+    "#[cfg(test)]\npub(super) mod tests {",
+];
+
+/// Whether a file is source code of the product, and not of its tests.
+fn is_product_code(path: &str) -> bool {
+    let is_tests = path.ends_with("/tests.rs") || path.contains("/tests/");
+    path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs") && !is_tests
+}
+
+/// Returns the text of a file before its unit tests.
+fn without_tests(text: &str) -> &str {
+    let end = TESTS.iter().filter_map(|it| text.find(it)).min();
+    &text[..end.unwrap_or(text.len())]
+}
+
 /// Returns lines with their numbers, except those that are only a comment.
 fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     numbered(text).filter(|(_, line)| !line.trim_start().starts_with("//"))

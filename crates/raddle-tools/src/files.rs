@@ -24,12 +24,13 @@ mod turn_diff;
 mod walk;
 mod write;
 
-pub use change::{AppliedChanges, ApplyError, ChangePlan, Contents, PlannedFile};
+pub use change::{AppliedChanges, ApplyError, ChangePlan, PlannedFile};
 pub use diff::unified;
 pub use edit::EditFile;
 pub use error::ToolError;
 pub use image::{ImageFile, ViewImage};
 pub use list::ListFiles;
+pub use open::Contents;
 pub use read::ReadFile;
 pub use roots::{ResolvedPath, Roots, WriteAccess};
 pub use search::SearchFiles;

@@ -44,7 +44,7 @@ pub struct BuiltInTools {
 
 impl fmt::Debug for BuiltInTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("BuiltIn")
+        f.write_str("BuiltInTools")
     }
 }
 

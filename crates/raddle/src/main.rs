@@ -4,6 +4,7 @@
 
 mod app_server;
 mod cli;
+mod clock;
 mod config;
 mod daemon;
 mod doctor;

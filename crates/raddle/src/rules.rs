@@ -65,7 +65,7 @@ const TIMESTAMP_GRANULARITY: Duration = Duration::from_secs(2);
 
 impl std::fmt::Debug for RuleStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Rules")
+        f.write_str("RuleStore")
     }
 }
 

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use raddle_agent::{Liveness, Options, Threads};
 use raddle_core::policy::{Amendment, Layer, PathPattern, Policy};
@@ -11,7 +10,7 @@ use raddle_core::ports::{
     AmendError, AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page,
     PageQuery, Pages, ReadError, Rulebook, Summary, TurnEntry,
 };
-use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, ThreadId, Timestamp, TurnId};
+use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, ThreadId, TurnId};
 use raddle_rpc::{Connection, DialError, PeerListener, dial};
 use raddle_sandbox::{SandboxService, Tier, egress};
 use raddle_server::{AgentDeps, CommandConfig, Peers};
@@ -19,6 +18,7 @@ use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 use raddle_tools::{BuiltInTools, Operator};
 use tokio::sync::{OnceCell, mpsc};
 
+use crate::clock::now;
 use crate::model::{ConfiguredModels, VendorClient};
 use crate::rules::RuleStore;
 use crate::webhook::HttpWebhook;
@@ -147,14 +147,6 @@ impl Rulebook for TierLimitedRules {
     fn amend(&self, amendment: Amendment) -> BoxFuture<'_, Result<(), AmendError>> {
         self.rules.amend(amendment)
     }
-}
-
-/// Returns the current time.
-pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// A journal that is opened on first use: many clients never need it, and `initialize` should not

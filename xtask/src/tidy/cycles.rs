@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::{code_lines, is_product_code, without_tests};
 use crate::repository::Tree;
 
 /// The longest cycle that is allowed, in modules.
@@ -18,14 +19,9 @@ type ModulePath = Vec<String>;
 
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut crates: BTreeMap<&str, BTreeMap<ModulePath, String>> = BTreeMap::new();
-    for (path, text) in tree.texts() {
-        let Some((name, file)) = path
-            .strip_prefix("crates/")
-            .and_then(|it| it.split_once("/src/"))
-        else {
-            continue;
-        };
-        let Some(stem) = file.strip_suffix(".rs").filter(|it| !it.ends_with("tests")) else {
+    for (path, text) in tree.texts().filter(|(path, _)| is_product_code(path)) {
+        let stem = path.trim_start_matches("crates/").trim_end_matches(".rs");
+        let Some((name, stem)) = stem.split_once("/src/") else {
             continue;
         };
         let module = match stem {
@@ -54,17 +50,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
 /// The code of a file without comments, strings and its unit tests.
 fn code(text: &str) -> String {
     let mut code = String::new();
-    let mut is_test = false;
-    for line in text.lines() {
-        let line = line.trim();
-        if line == "#[cfg(test)]" {
-            is_test = true;
-            continue;
-        }
-        if is_test && line.starts_with("mod ") {
-            break;
-        }
-        is_test = is_test && line.starts_with("#[");
+    for (_, line) in code_lines(without_tests(text)) {
         let line = line.split("//").next().unwrap_or_default();
         // Every second part is inside a string.
         let parts = line.split('"').step_by(2);
@@ -353,6 +339,10 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("4 modules of raddle-x"), "{found:?}");
         assert!(found[0].contains("a, b, c, d"), "{found:?}");
+        // Tests in a file of their own hide nothing of the file that declares them.
+        let mut files = CIRCLE;
+        files[4].1 = "#[cfg(test)]\nmod tests;\nuse crate::a::Ay;\npub fn go() {}\n";
+        assert_eq!(problems(&files).len(), 1);
     }
 
     #[test]

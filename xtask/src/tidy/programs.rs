@@ -2,7 +2,7 @@
 //! docs/security.md with how the program is located. A new one would be located by `PATH`, in which
 //! a workspace may come first.
 
-use super::code_lines;
+use super::{code_lines, is_product_code, without_tests};
 use crate::repository::Tree;
 
 /// The page with the table.
@@ -26,12 +26,6 @@ const NEEDLES: &[&str] = &[
     "execv",
 ];
 
-/// Start of the tests of a file.
-const TESTS: [&str; 2] = [
-    "#[cfg(test)]\nmod tests",
-    "#[cfg(test)]\npub(super) mod tests",
-];
-
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
     let page = tree.text(PAGE).unwrap_or_default();
@@ -49,14 +43,12 @@ pub fn check(tree: &Tree) -> Vec<String> {
         }
     }
     for (path, text) in tree.texts() {
-        let is_product = path.starts_with("crates/") && path.contains("/src/");
-        let is_tests = path.ends_with("/tests.rs") || path.contains("/tests/");
-        if !is_product || is_tests || !path.ends_with(".rs") || STARTERS.contains(&path) {
+        if !is_product_code(path) || STARTERS.contains(&path) {
             continue;
         }
         for (number, _) in code(text).filter(|(_, line)| is_start(line)) {
             problems.push(format!(
-                "{path}:{number}: a program is started here; start it through `raddle_sandbox::Engine`, with a file \
+                "{path}:{number}: a program is started here; start it through `raddle_sandbox::Launcher`, with a file \
                  that `raddle_sandbox::named_program` found, or list this file here and in {PAGE}"
             ));
         }
@@ -65,8 +57,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
 }
 
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let end = TESTS.iter().filter_map(|it| text.find(it)).min();
-    code_lines(&text[..end.unwrap_or(text.len())])
+    code_lines(without_tests(text))
 }
 
 fn is_start(line: &str) -> bool {

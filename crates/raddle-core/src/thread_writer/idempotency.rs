@@ -37,7 +37,7 @@ impl RenderResponse {
 
 impl fmt::Debug for RenderResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Shows")
+        f.write_str("RenderResponse")
     }
 }
 

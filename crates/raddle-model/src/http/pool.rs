@@ -59,8 +59,8 @@ pub(super) struct HttpConn {
 
 impl fmt::Debug for HttpConn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Line")
-            .field("place", &self.remote)
+        f.debug_struct("HttpConn")
+            .field("remote", &self.remote)
             .finish_non_exhaustive()
     }
 }

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::diff::unified;
 use super::error::ToolError;
-use super::open::FILE_BYTES_MAX;
+use super::open::{Contents, FILE_BYTES_MAX};
 use super::roots::{ResolvedPath, Roots, WriteAccess};
 use super::swap;
 use super::walk::{FinalLink, Kind};
@@ -18,29 +18,6 @@ const SHOWN_BYTES_MAX: usize = 1 << 20;
 
 /// Limit: files that one patch changes; beyond it, the call is rejected, and the model is notified.
 const PLAN_BYTES_MAX: usize = 64 << 20;
-
-/// Contents and mode of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contents {
-    /// The whole file.
-    pub bytes: Vec<u8>,
-    /// Permission bits.
-    pub mode: u32,
-}
-
-impl Contents {
-    /// Returns the contents of a new file.
-    pub(crate) fn new(text: String) -> Self {
-        let bytes = text.into_bytes();
-        Self { bytes, mode: 0o644 }
-    }
-
-    /// Returns the contents as text, unless they are binary.
-    pub fn text(&self) -> Option<&str> {
-        let text = std::str::from_utf8(&self.bytes).ok()?;
-        (!text.contains('\0')).then_some(text)
-    }
-}
 
 /// A set of file changes, which is judged before it is applied.
 #[derive(Clone, Debug)]

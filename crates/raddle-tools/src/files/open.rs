@@ -9,13 +9,35 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 
-use super::change::Contents;
 use super::error::ToolError;
 use super::walk::{self, Kind};
 
 /// Limit: a file that a file tool loads; beyond it, the call is rejected, and the model is
 /// notified.
 pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Contents and mode of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// The whole file.
+    pub bytes: Vec<u8>,
+    /// Permission bits.
+    pub mode: u32,
+}
+
+impl Contents {
+    /// Returns the contents of a new file.
+    pub(crate) fn new(text: String) -> Self {
+        let bytes = text.into_bytes();
+        Self { bytes, mode: 0o644 }
+    }
+
+    /// Returns the contents as text, unless they are binary.
+    pub fn text(&self) -> Option<&str> {
+        let text = std::str::from_utf8(&self.bytes).ok()?;
+        (!text.contains('\0')).then_some(text)
+    }
+}
 
 /// Opens a regular file in a folder; `None` if there is none. It never blocks on other kinds of
 /// files.

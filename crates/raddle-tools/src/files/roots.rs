@@ -12,9 +12,8 @@ use raddle_sandbox::{LoweredRights, Policy, ReadScope, SandboxRules, Tmp, scratc
 use rustix::fs::{Mode, OFlags, Stat, open};
 use rustix::io::Errno;
 
-use super::change::Contents;
 use super::error::ToolError;
-use super::open::{contents, disk, open_file, refuse_unless_file};
+use super::open::{Contents, contents, disk, open_file, refuse_unless_file};
 use super::walk::{self, FileId, FinalLink, FollowedPath, Kind, OpenMode};
 
 /// Folders that tools in the server's process never read: kernel information on processes, and

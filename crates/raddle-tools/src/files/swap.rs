@@ -21,9 +21,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::change::{ApplyError, Contents, PlannedFile};
+use super::change::{ApplyError, PlannedFile};
 use super::error::ToolError;
-use super::open::{contents, disk, open_file};
+use super::open::{Contents, contents, disk, open_file};
 use super::roots::Roots;
 use super::walk::{self, FileId, OpenMode};
 

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use sha1::{Digest as _, Sha1};
 
-use super::change::{ChangePlan, Contents};
+use super::change::ChangePlan;
 use super::diff::{similarity, unified};
+use super::open::Contents;
 use crate::hex::hex;
 
 /// Limit: file contents that the diff of a turn keeps; beyond it, further files are only named.

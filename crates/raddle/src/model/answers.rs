@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::outcome::{Attempts, CallFailure};
-use crate::threads::now;
+use crate::clock::now;
 
 /// A response of an upstream, and the expected error.
 #[derive(Debug, Deserialize)]

@@ -68,7 +68,7 @@ impl StoredCredential {
 
 impl fmt::Debug for StoredCredential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Kept")
+        f.write_str("StoredCredential")
     }
 }
 

@@ -6,7 +6,7 @@ use raddle_core::{Failure, FailureKind, ModelEnd, Timestamp};
 use raddle_model::{CallError, VendorFault, retry};
 use raddle_server::Provider;
 
-use crate::threads::now;
+use crate::clock::now;
 
 /// Default numbers of retries: for calls without a response, and for answers that broke off. As in
 /// Codex.

@@ -13,9 +13,9 @@ use serde_json::json;
 
 use super::unreadable;
 use crate::cli::ThreadImport;
+use crate::clock::now;
 use crate::log;
 use crate::print::Printer;
-use crate::threads::now;
 
 /// How much of the file is read at a time.
 const BUFFER_BYTES: usize = 1 << 20;
