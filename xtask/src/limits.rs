@@ -19,7 +19,10 @@ const BEYOND: &str = "; beyond it, ";
 /// The sections of the page, and the crates whose limits are in each.
 const SECTIONS: &[(&str, &[&str])] = &[
     ("Connections and messages", &["raddle-rpc"]),
-    ("Requests and services", &["raddle-server", "raddle"]),
+    (
+        "Requests and services",
+        &["raddle-server", "raddle-config", "raddle"],
+    ),
     ("Threads", &["raddle-core", "raddle-agent"]),
     ("Models", &["raddle-model"]),
     ("Tools", &["raddle-tools"]),

@@ -1,6 +1,7 @@
 //! A request on its way through the server, and the one response it must get.
 
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -29,6 +30,14 @@ pub(crate) struct Call<M: Method> {
 }
 
 impl<M: Method> Call<M> {
+    /// Passes the call to its handler. A panic drops the reply, which answers the request with an
+    /// error; the connection and all others go on.
+    pub(crate) fn run(self, state: &Arc<ServerState>, handle: fn(&Arc<ServerState>, Self)) {
+        if catch_unwind(AssertUnwindSafe(|| handle(state, self))).is_err() {
+            tracing::error!(method = M::NAME, "a handler panicked");
+        }
+    }
+
     /// Runs the work on a thread that may block on the disk, and responds with the result.
     pub(crate) fn on_disk<F>(self, work: F)
     where

@@ -12,9 +12,9 @@ use raddle_rpc::{
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use crate::draining::DrainPhase;
 use crate::gate;
 use crate::relay;
-use crate::server::DrainPhase;
 use crate::services::{ServerState, threads};
 use crate::session::Session;
 

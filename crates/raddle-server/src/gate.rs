@@ -11,7 +11,6 @@ mod roles;
 mod shape;
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use raddle_protocol::table::{Lane, Method, Resource, Stability};
@@ -127,7 +126,7 @@ impl Admission<'_> {
                     };
                     relay::forward(&lane_state, Box::new(forwarded), Instant::now());
                 }
-                _ => run_local(&lane_state, call, handle),
+                _ => idempotency::run_once(&lane_state, call, handle),
             }
         });
     }
@@ -173,30 +172,6 @@ impl Admission<'_> {
         self.session.metrics.answered(method, outcome);
         self.session
             .answer(&self.id, refusal(Some(&self.id), &error));
-    }
-}
-
-/// Runs a call on this server, unless it ran before.
-pub(crate) fn run_local<M: Method>(
-    state: &Arc<ServerState>,
-    call: Call<M>,
-    handle: fn(&Arc<ServerState>, Call<M>),
-) {
-    match call.reply.idempotency().cloned() {
-        Some(identity) => idempotency::replay_or_handle(state, call, identity, handle),
-        None => run_handler(state, call, handle),
-    }
-}
-
-/// Passes a call to its handler. A panic drops the reply, which answers the request with an error;
-/// the connection and all others go on.
-pub(crate) fn run_handler<M: Method>(
-    state: &Arc<ServerState>,
-    call: Call<M>,
-    handle: fn(&Arc<ServerState>, Call<M>),
-) {
-    if catch_unwind(AssertUnwindSafe(|| handle(state, call))).is_err() {
-        tracing::error!(method = M::NAME, "a handler panicked");
     }
 }
 

@@ -14,7 +14,6 @@ use raddle_protocol::table::{Lane, Method, Resource};
 use sha2::{Digest as _, Sha256};
 
 use crate::call::Call;
-use crate::gate;
 use crate::services::{ServerState, threads};
 use crate::session::Session;
 use crate::wire_error::WireError;
@@ -102,8 +101,20 @@ fn created_thread_id(key: &IdempotencyKey) -> ThreadId {
     ThreadId::of_hash(bytes)
 }
 
+/// Runs a call on this server, unless it ran before.
+pub(crate) fn run_once<M: Method>(
+    state: &Arc<ServerState>,
+    call: Call<M>,
+    handle: fn(&Arc<ServerState>, Call<M>),
+) {
+    match call.reply.idempotency().cloned() {
+        Some(identity) => replay_or_handle(state, call, identity, handle),
+        None => call.run(state, handle),
+    }
+}
+
 /// Repeats the stored response to a request that was answered before; runs the handler otherwise.
-pub(crate) fn replay_or_handle<M: Method>(
+fn replay_or_handle<M: Method>(
     state: &Arc<ServerState>,
     mut call: Call<M>,
     identity: RequestIdentity,
@@ -130,6 +141,6 @@ pub(crate) fn replay_or_handle<M: Method>(
             // The handler reports any problem with the thread.
             Ok(_) | Err(_) => {}
         }
-        gate::run_handler(&state, call, handle);
+        call.run(&state, handle);
     });
 }

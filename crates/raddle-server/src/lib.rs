@@ -4,17 +4,20 @@
 //! orders it, and its route finds its handler. The handler passes it to a service, which responds
 //! when it is done. No service waits for a client.
 //!
-//! Below: `raddle-agent`, `raddle-protocol`, `raddle-rpc`, `raddle-sandbox`. Above: the binary. It
-//! opens no socket and no database.
+//! Below: `raddle-agent`, `raddle-config`, `raddle-protocol`, `raddle-rpc` and `raddle-sandbox`.
+//! Above: the binary. It opens no socket and no database.
 
 mod call;
 mod connection;
 mod disk;
+mod draining;
 mod gate;
 mod handlers;
 mod idempotency;
 mod lanes;
 mod metrics;
+mod options;
+mod peers;
 mod relay;
 mod routes;
 mod server;
@@ -23,16 +26,9 @@ mod session;
 mod status_pages;
 mod wire_error;
 
-pub use relay::Peers;
-pub use server::{Options, Paths, Server};
-pub use services::agent_deps::{AgentDeps, CommandConfig};
-pub use services::config::{
-    ConfigError, ConfigModel, ConfigValue, Configuration, Override, WrittenValue, presets,
-    schema as config_schema,
-};
-pub use services::providers::{
-    KeyCommand, KeySource, OAuth, Preset, Provider, ProviderChoice, ProviderError, Providers,
-    Secret, SignIn,
-};
-pub use services::threads::limits;
-pub use services::vendors::{OfferedModel, PendingSignIn, SignInKind, SignInMethod, Vendors};
+pub use options::Options;
+pub use peers::Peers;
+pub use raddle_config::Paths;
+pub use server::Server;
+pub use services::agent_deps::AgentDeps;
+pub use services::config_problems::config_problems;

@@ -6,33 +6,31 @@
 //! `initialize` params that it sent here.
 
 mod forwarded_request;
+mod links;
 mod peer_link;
 mod reattach;
 
 pub(crate) use self::forwarded_request::{ForwardedCall, forward};
-use self::peer_link::{PeerLink, PeerResponse};
+pub(crate) use self::links::Relay;
+use self::links::{PeerLink, PeerResponse};
 
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use raddle_agent::AgentError;
-use raddle_core::Seq;
-use raddle_core::ports::BoxFuture;
 use raddle_protocol::methods::ThreadLoadedList;
 use raddle_protocol::table::Method;
-use raddle_protocol::{InitializeParams, ThreadId, ThreadLoadedListResponse};
-use raddle_rpc::{Close, Connection, DialError, Id, Transport};
+use raddle_protocol::{ThreadId, ThreadLoadedListResponse};
+use raddle_rpc::{DialError, Id, Transport};
 use serde_json::json;
 use serde_json::value::to_raw_value;
-use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::handlers::thread::resume::has_work;
 use crate::services::ServerState;
-use crate::services::threads::answers;
+use crate::services::threads::{self, answers};
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -72,138 +70,12 @@ const NON_OPENING_METHODS: &[&str] = &[
     "thread/backgroundTerminals/terminate",
 ];
 
-/// The other processes of this home.
-pub trait Peers: fmt::Debug + Send + Sync {
-    /// Returns the names of those that are alive; this process may be among them.
-    fn alive(&self) -> BoxFuture<'_, Vec<String>>;
-
-    /// Connects to one of them, for a client of this name.
-    fn dial<'a>(
-        &'a self,
-        node: &'a str,
-        principal: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Connection, DialError>>;
-}
-
-/// Links and remote subscriptions of one client.
-#[derive(Debug, Default)]
-pub(crate) struct Relay {
-    /// The `initialize` params of the client.
-    introduction: OnceLock<InitializeParams>,
-    /// By the names of the processes. Locked while a link is opened, so that there is one.
-    links: AsyncMutex<PeerLinks>,
-    subscriptions: Mutex<HashMap<ThreadId, RemoteSubscription>>,
-    /// Threads that are moving back here, with the last record that the client received of each.
-    /// The code that removes one resubscribes the client.
-    reattaching: Mutex<HashMap<ThreadId, Seq>>,
-}
-
-#[derive(Debug, Default)]
-struct PeerLinks {
-    open: HashMap<String, Arc<PeerLink>>,
-    /// Whether the client has disconnected, so that no link is opened.
-    are_closed: bool,
-}
-
-/// A thread whose events the client receives from another process.
-#[derive(Debug)]
-struct RemoteSubscription {
-    link: Arc<PeerLink>,
-    /// The last record that the client received.
-    last_seq: Seq,
-}
-
 /// Location of a thread.
 enum ThreadLocation {
     Local,
     Remote(Arc<PeerLink>),
     /// It can be used neither here nor there.
     Unavailable(WireError),
-}
-
-impl Relay {
-    /// Stores the `initialize` params, for use with other processes.
-    pub(crate) fn introduce(&self, params: &InitializeParams) {
-        let _ = self.introduction.set(params.clone());
-    }
-
-    /// Closes all links, when the client disconnects.
-    pub(crate) async fn close(&self) {
-        self.subscriptions().clear();
-        let mut links = self.links.lock().await;
-        links.are_closed = true;
-        for link in links.open.values() {
-            link.outgoing.close(Close::NORMAL);
-        }
-    }
-
-    fn link_of(&self, id: ThreadId) -> Option<Arc<PeerLink>> {
-        let subscriptions = self.subscriptions();
-        let link = &subscriptions.get(&id)?.link;
-        (!link.has_ended()).then(|| link.clone())
-    }
-
-    fn is_subscribed(&self, id: ThreadId, link: &Arc<PeerLink>) -> bool {
-        let subscriptions = self.subscriptions();
-        subscriptions
-            .get(&id)
-            .is_some_and(|it| Arc::ptr_eq(&it.link, link))
-    }
-
-    fn subscribe(&self, id: ThreadId, link: &Arc<PeerLink>, last_seq: Seq) {
-        let link = link.clone();
-        self.subscriptions()
-            .insert(id, RemoteSubscription { link, last_seq });
-    }
-
-    /// Stores that the client received a record.
-    fn mark_received(&self, id: ThreadId, seq: Option<u64>) {
-        if let (Some(subscription), Some(seq)) = (self.subscriptions().get_mut(&id), seq) {
-            subscription.last_seq = Seq(seq);
-        }
-    }
-
-    /// Ends the remote subscription. Returns the last record that the client received.
-    pub(crate) fn forget(&self, id: ThreadId) -> Option<Seq> {
-        self.reattaching().remove(&id);
-        self.subscriptions().remove(&id).map(|it| it.last_seq)
-    }
-
-    /// Returns the threads with a remote subscription.
-    pub(crate) fn threads(&self) -> Vec<ThreadId> {
-        self.subscriptions().keys().copied().collect()
-    }
-
-    /// Ends the subscriptions over a link that has ended, and returns them.
-    fn take_subscriptions_of(&self, link: &Arc<PeerLink>) -> Vec<(ThreadId, Seq)> {
-        let mut ended = Vec::new();
-        self.subscriptions().retain(|id, it| {
-            let is_over_link = Arc::ptr_eq(&it.link, link);
-            if is_over_link {
-                ended.push((*id, it.last_seq));
-            }
-            !is_over_link
-        });
-        ended
-    }
-
-    /// Ends the subscription over this link, if there is one. Returns the same as
-    /// [`Relay::forget`].
-    fn forget_from(&self, id: ThreadId, link: &Arc<PeerLink>) -> Option<Seq> {
-        self.is_subscribed(id, link).then(|| self.forget(id))?
-    }
-
-    fn subscriptions(&self) -> MutexGuard<'_, HashMap<ThreadId, RemoteSubscription>> {
-        self.subscriptions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn reattaching(&self) -> MutexGuard<'_, HashMap<ThreadId, Seq>> {
-        self.reattaching
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Whether another process may own a thread. Requests from another process are not forwarded: they
@@ -287,7 +159,7 @@ async fn owner(
     match state.threads.peek(id).await {
         Ok(peek) if peek.live => Ok(None),
         Ok(peek) if peek.owned => Ok(peek.thread.owner().map(str::to_owned)),
-        Ok(peek) if has_work(&peek) => Err(WireError::ObserverWouldBegin),
+        Ok(peek) if threads::has_work(&peek) => Err(WireError::ObserverWouldBegin),
         _ => Ok(None),
     }
 }

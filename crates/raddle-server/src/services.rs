@@ -3,17 +3,16 @@
 pub(crate) mod accounts;
 pub(crate) mod agent_deps;
 pub(crate) mod catalogue;
-pub(crate) mod config;
+pub(crate) mod config_loader;
+pub(crate) mod config_problems;
 pub(crate) mod files;
-pub(crate) mod models;
 pub(crate) mod pages;
-pub(crate) mod permissions;
 pub(crate) mod processes;
-pub(crate) mod providers;
+pub(crate) mod profiles;
+pub(crate) mod sandbox_policy;
 pub(crate) mod searches;
 pub(crate) mod skills;
 pub(crate) mod threads;
-pub(crate) mod vendors;
 pub(crate) mod watches;
 
 use std::path::{Path, PathBuf};
@@ -21,20 +20,20 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use raddle_agent::Threads;
+use raddle_config::{CommandConfig, Config, ConfigError, Providers, State};
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 use tokio::sync::oneshot;
 
 use self::accounts::Accounts;
-use self::agent_deps::{AgentDeps, CommandConfig};
+use self::agent_deps::AgentDeps;
 use self::catalogue::Catalogue;
-use self::config::{Config, ConfigError, ConfigLoader, ConfigSnapshot, State};
-use self::providers::Providers;
+use self::config_loader::{ConfigLoader, ConfigSnapshot};
 use self::searches::Searches;
 use self::watches::PathWatcher;
 use crate::disk::{DiskExecutor, DiskPool};
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
-use crate::server::Options;
+use crate::options::Options;
 use crate::wire_error::WireError;
 
 /// Limit: disk jobs in the home that run at a time, of all connections; beyond it, further jobs

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use raddle_agent::Subscriber;
+use raddle_config::ConfigWriter;
 use raddle_protocol::{InitializeParams, Notification, RequestId, ThreadId, extension};
 use raddle_rpc::{Id, Outgoing, Peer, Transport, notification, request};
 use serde_json::Value;
@@ -18,7 +19,6 @@ use crate::disk::DiskExecutor;
 use crate::metrics::Metrics;
 use crate::relay::Relay;
 use crate::services::ServerState;
-use crate::services::config::ConfigWriter;
 use crate::services::processes::Processes;
 use crate::services::watches::Watch;
 

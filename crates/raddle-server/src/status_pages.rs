@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Instant, timeout};
 
-use crate::metrics;
+use crate::metrics::page;
 use crate::services::ServerState;
 
 /// Limit: time for each probe of `/livez`; beyond it, the server responds with 503.
@@ -90,7 +90,7 @@ impl HealthProbe {
         HttpPage {
             status: 200,
             media: "text/plain; version=0.0.4; charset=utf-8",
-            text: metrics::text(&self.state),
+            text: page::text(&self.state),
         }
     }
 

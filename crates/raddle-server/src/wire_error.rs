@@ -4,11 +4,14 @@ use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
+use raddle_config::{ConfigWriteError, SettingError};
 use raddle_core::TurnKind;
 use raddle_protocol::{CodexErrorInfo, NonSteerableTurnKind, NotSteerable, TurnError};
 use raddle_rpc::{ErrorObject, Id, code};
 use raddle_sandbox::{ConfinementError, HoldError, SandboxRefusal, StartError};
 use serde_json::json;
+
+pub(crate) use raddle_config::quoted;
 
 /// The `errorInfo` of an error about a thread of another process.
 pub(crate) const OWNED_ELSEWHERE: &str = "owned_elsewhere";
@@ -18,19 +21,6 @@ const RETRY_AFTER_MS: u64 = 100;
 
 /// Retry delay for storage that is unavailable.
 const STORAGE_RETRY_AFTER_MS: u64 = 1000;
-
-/// The maximum bytes of a client's own text that an error quotes.
-const QUOTED_BYTES_MAX: usize = 256;
-
-/// Truncates a client's text for an error, to a length that a person recognises. Errors must not
-/// echo megabytes.
-pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
-    if text.len() <= QUOTED_BYTES_MAX {
-        return text.into();
-    }
-    let end = text.floor_char_boundary(QUOTED_BYTES_MAX);
-    format!("{}…", &text[..end]).into()
-}
 
 /// Reason why a request failed.
 #[derive(Debug)]
@@ -50,22 +40,11 @@ pub(crate) enum WireError {
     InvalidRequest(String),
     /// Params of the right shape with a value that is not possible.
     Refused(Cow<'static, str>),
-    /// Two members of a request with different values for one bound.
-    Contradiction {
-        /// Path of the first member in the params.
-        first: String,
-        /// Path of the second member.
-        second: String,
-    },
+    /// A setting that is rejected, in the request or in the configuration.
+    Setting(SettingError),
     /// A member of an older contract that bounded the agent.
     Obsolete {
         method: &'static str,
-    },
-    /// A permission profile that does not exist.
-    UnknownProfile {
-        id: String,
-        /// The ids of the existing profiles.
-        known: Vec<String>,
     },
     /// A permission profile that the operator does not allow.
     ProfileNotAllowed {
@@ -179,6 +158,22 @@ impl From<io::Error> for WireError {
     }
 }
 
+impl From<SettingError> for WireError {
+    fn from(error: SettingError) -> Self {
+        Self::Setting(error)
+    }
+}
+
+impl From<ConfigWriteError> for WireError {
+    fn from(error: ConfigWriteError) -> Self {
+        match error {
+            ConfigWriteError::Rejected { kind, message } => Self::ConfigWrite { kind, message },
+            ConfigWriteError::Unusable(error) => Self::Refused(error.to_string().into()),
+            ConfigWriteError::Io(error) => Self::Io(error),
+        }
+    }
+}
+
 impl From<StartError> for WireError {
     fn from(error: StartError) -> Self {
         Self::NotStarted(error)
@@ -214,23 +209,21 @@ impl From<WireError> for ErrorObject {
             ),
             WireError::InvalidRequest(what) => invalid(format!("Invalid request: {what}").into()),
             WireError::Refused(what) => invalid(what),
-            WireError::Contradiction { first, second } => invalid(
-                format!("`{first}` and `{second}` bound the same and differ; send one of them").into(),
-            ),
+            WireError::Setting(error) => {
+                let object = invalid(error.to_string().into());
+                match error {
+                    SettingError::UnknownProfile { known, .. } => object.with_data(
+                        json!({ "errorInfo": "unknown_permission_profile", "known": known }),
+                    ),
+                    SettingError::Refused(_) | SettingError::Contradiction { .. } => object,
+                }
+            }
             WireError::Obsolete { method } => Self::new(
                 code::INVALID_PARAMS,
                 format!(
                     "`permissionProfile` is no longer supported for `{method}`; use `permissions` with a named profile id instead"
                 ),
             ),
-            WireError::UnknownProfile { id, known } => invalid(
-                format!(
-                    "unknown permission profile `{id}`; use one of {}, or add [permissions.NAME] to the configuration",
-                    known.join(", ")
-                )
-                .into(),
-            )
-            .with_data(json!({ "errorInfo": "unknown_permission_profile", "known": known })),
             WireError::ProfileNotAllowed { id, why } => {
                 invalid(format!("the permission profile `{id}` may not be used: {why}").into())
                     .with_data(json!({ "errorInfo": "permission_profile_not_allowed" }))

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use raddle_config::Override;
 use raddle_core::{Recovery, ThreadSource};
 use raddle_rpc::{
     Auth, ConnectionLimits, DataLoss, ListenAddress, Listener, Listeners, SignedBearer, Transport,
     raise_descriptor_limit, stdin_end,
 };
 use raddle_sandbox::{MeasureFn, environment};
-use raddle_server::{Options, Override, Server};
+use raddle_server::{Options, Server};
 use sha2::{Digest, Sha256};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};

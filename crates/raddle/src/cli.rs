@@ -26,8 +26,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use raddle_config::Override;
 use raddle_rpc::ListenAddress;
-use raddle_server::Override;
 
 /// Hosts coding agents behind JSON-RPC.
 #[derive(Debug, Parser)]

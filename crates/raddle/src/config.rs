@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
-use raddle_server::{ConfigValue, Configuration, Override, WrittenValue, config_schema};
+use raddle_config::{ConfigValue, Configuration, Override, WrittenValue};
 use serde_json::{Value, json};
 
 use crate::cli::{ConfigCommand, ConfigGet, ConfigList, SettingArgs};
@@ -44,7 +44,7 @@ pub(crate) fn run(mut overrides: Vec<Override>, command: ConfigCommand) -> Resul
 
 /// Returns the schema as text, as it is written to files.
 pub(crate) fn schema() -> Result<String> {
-    serde_json::to_string_pretty(&config_schema()).context("the schema cannot be written")
+    serde_json::to_string_pretty(&raddle_config::schema()).context("the schema cannot be written")
 }
 
 /// Opens the configuration of a home, with the overrides of this process.

@@ -8,8 +8,9 @@ mod storage;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use raddle_config::{Configuration, Override};
 use raddle_sandbox::{KeeperCommand, Launcher};
-use raddle_server::{Configuration, Override};
+use raddle_server::config_problems;
 use serde_json::{Value, json};
 
 use crate::cli::Doctor;
@@ -178,7 +179,8 @@ fn rules(home: &Home) -> Finding {
 
 fn configuration(config: &Configuration) -> Finding {
     let file = config.user_file().display().to_string();
-    let (values, warnings, problems) = (config.values(), config.warnings(), config.problems());
+    let (values, warnings) = (config.values(), config.warnings());
+    let problems = config_problems(config);
     let fix = format!("change it in {file}; docs/config.md has all keys");
     let mut finding = match (problems.is_empty(), warnings.is_empty()) {
         (true, true) => return plain(config, &file, values.len()),

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use raddle_server::Override;
+use raddle_config::Override;
 
 use self::ending::{RunEnd, USAGE};
 use self::output::OutputFile;

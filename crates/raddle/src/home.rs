@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use raddle_server::Paths;
+use raddle_config::Paths;
 
 use crate::rules;
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use raddle_server::Configuration;
+use raddle_config::Configuration;
 
 use self::answers::{InitAnswers, KeyLocation};
 use crate::cli::Init;

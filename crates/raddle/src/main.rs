@@ -29,8 +29,8 @@ mod welcome;
 use std::process::ExitCode;
 
 use clap::Parser;
+use raddle_config::Override;
 use raddle_memory::Allocator;
-use raddle_server::Override;
 
 use crate::cli::{AppServer, AppServerCommand, Cli, Command, ModelCommand};
 

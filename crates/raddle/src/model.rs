@@ -15,10 +15,10 @@ mod vendor_client;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use raddle_config::{ProviderChoice, Providers};
 use raddle_core::ports::{BoxFuture, Model, ModelAnswer, ModelEvent, Prompt};
 use raddle_core::{ItemId, ModelEnd, Price, Settings};
 use raddle_model::{AnswerStream, CallError, Endpoint, ModelClient, VendorFault, WireFormat};
-use raddle_server::{ProviderChoice, Providers};
 
 use self::keys::Keys;
 use self::outcome::{Attempts, CallFailure};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use raddle_server::{
+use raddle_config::{
     ConfigModel, Configuration, KeySource, OfferedModel, Override, Provider, Vendors,
 };
 use serde_json::{Value, json};

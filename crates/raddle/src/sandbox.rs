@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
+use raddle_config::Override;
 use raddle_sandbox::{
     FileHolds, HoldError, Launch, Measurement, Network, Options, Policy, ProgramError, ReadScope,
     SandboxRules, Tier, Tmp, environment,
 };
-use raddle_server::Override;
 
 use crate::cli::Sandbox;
 use crate::config;

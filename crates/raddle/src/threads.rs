@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use raddle_agent::{Liveness, Options, Threads};
+use raddle_config::CommandConfig;
 use raddle_core::policy::{Amendment, Layer, PathPattern, Policy};
 use raddle_core::ports::{
     AmendError, AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page,
@@ -13,7 +14,7 @@ use raddle_core::ports::{
 use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, ThreadId, TurnId};
 use raddle_rpc::{Connection, DialError, PeerListener, dial};
 use raddle_sandbox::{SandboxService, Tier, egress};
-use raddle_server::{AgentDeps, CommandConfig, Peers};
+use raddle_server::{AgentDeps, Peers};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 use raddle_tools::{BuiltInTools, Operator};
 use tokio::sync::{OnceCell, mpsc};

@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
+use raddle_config::{letters, may_bound};
 use serde_json::value::RawValue;
 
-use crate::services::config::effective::{letters, may_bound};
 use crate::wire_error::{WireError, quoted};
 
 /// Methods, members that bound something in other methods, and the member to use instead. An empty

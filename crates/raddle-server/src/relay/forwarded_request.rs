@@ -11,11 +11,11 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::time::Instant;
 
-use super::peer_link::{PeerLink, PeerResponse};
+use super::links::{PeerLink, PeerResponse};
 use super::reattach::{enter_lane, reattach_all};
 use super::{OWNER_TIMEOUT, ThreadLocation, find, is_elsewhere};
 use crate::call::Call;
-use crate::gate::run_local;
+use crate::idempotency::run_once;
 use crate::lanes::Pass;
 use crate::services::ServerState;
 use crate::session::Session;
@@ -92,7 +92,7 @@ impl<M: Method> ForwardedRequest for ForwardedCall<M> {
     }
 
     fn handle_locally(self: Box<Self>, state: &Arc<ServerState>) {
-        run_local(state, self.call, self.handle);
+        run_once(state, self.call, self.handle);
     }
 
     fn answer(self: Box<Self>, outcome: Result<&RawValue, ErrorObject>) {

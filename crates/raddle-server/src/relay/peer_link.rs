@@ -1,22 +1,18 @@
-//! A client's link to another process.
+//! The messages of another process on their way to a client.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use raddle_protocol::methods::{Initialize, ThreadLoadedList};
 use raddle_protocol::table::Method;
 use raddle_protocol::{InitializeParams, ThreadId};
-use raddle_rpc::{
-    Connection, ErrorObject, Frame, Id, Inbound, InboundResponse, Incoming, Outgoing, parse,
-    request,
-};
+use raddle_rpc::{Connection, Frame, Inbound, Incoming, parse};
 use serde::Deserialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::to_raw_value;
 use tokio::time::timeout;
 
+use super::links::{PeerLink, PeerResponse};
 use super::reattach::reattach_all;
 use crate::services::ServerState;
 use crate::services::threads::answers;
@@ -36,32 +32,6 @@ const FORWARDED_BYTES_MAX: usize = 4 << 20;
 /// A stopped process keeps its lock and responds to nothing.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Outcome of a request that was sent to another process.
-pub(super) enum PeerResponse<'a> {
-    Result(&'a RawValue),
-    Error(ErrorObject),
-    /// The link ended before a response came; the request may have run or not.
-    Lost,
-    /// The request was not sent.
-    NotSent,
-}
-
-/// Callback for a response. It runs where responses are read, so that events forwarded later are
-/// sent after it.
-pub(super) type ResponseCallback = Box<dyn FnOnce(PeerResponse<'_>) + Send>;
-
-pub(crate) struct PeerLink {
-    pub(super) outgoing: Outgoing,
-    /// None once the link has ended.
-    pending: Mutex<Option<PendingRequests>>,
-}
-
-#[derive(Default)]
-struct PendingRequests {
-    waiting: HashMap<i64, ResponseCallback>,
-    last: i64,
-}
-
 impl PeerLink {
     /// Sends `initialize` for the client, and forwards incoming messages.
     pub(super) fn open(
@@ -70,10 +40,7 @@ impl PeerLink {
         connection: Connection,
         introduction: &InitializeParams,
     ) -> Arc<Self> {
-        let link = Arc::new(Self {
-            outgoing: connection.outgoing,
-            pending: Mutex::new(Some(PendingRequests::default())),
-        });
+        let link = Arc::new(Self::new(connection.outgoing));
         if let Ok(params) = to_raw_value(&relayed_params(introduction)) {
             link.send_request(
                 Initialize::NAME,
@@ -101,31 +68,6 @@ impl PeerLink {
             );
         });
         link
-    }
-
-    /// Sends a request. The callback receives its outcome.
-    pub(super) fn send_request(&self, method: &str, params: &RawValue, callback: ResponseCallback) {
-        let mut pending = self.pending();
-        let Some(requests) = &mut *pending else {
-            drop(pending);
-            return callback(PeerResponse::NotSent);
-        };
-        requests.last += 1;
-        match request(&Id::Integer(requests.last), method, &params) {
-            Ok(frame) => {
-                requests.waiting.insert(requests.last, callback);
-                self.outgoing.send(frame);
-            }
-            Err(error) => {
-                drop(pending);
-                tracing::error!(method, %error, "a request cannot be serialised");
-                callback(PeerResponse::NotSent);
-            }
-        }
-    }
-
-    pub(super) fn has_ended(&self) -> bool {
-        self.pending().is_none()
     }
 
     async fn forward_messages(
@@ -214,49 +156,6 @@ impl PeerLink {
                 Err(_) => {}
             }
         }
-    }
-
-    /// Whether a request waits for its response.
-    fn has_pending_requests(&self) -> bool {
-        self.pending()
-            .as_ref()
-            .is_some_and(|it| !it.waiting.is_empty())
-    }
-
-    fn answer(&self, response: InboundResponse<'_>) {
-        let callback = match response.id {
-            Id::Integer(id) => self
-                .pending()
-                .as_mut()
-                .and_then(|it| it.waiting.remove(&id)),
-            Id::String(_) => None,
-        };
-        let Some(callback) = callback else {
-            return tracing::warn!(id = %response.id, "response to an unknown request id from another process");
-        };
-        callback(match response.outcome {
-            Ok(result) => PeerResponse::Result(result),
-            Err(error) => PeerResponse::Error(error),
-        });
-    }
-
-    /// Marks the link as ended, and fails the pending requests.
-    fn end(&self) {
-        let pending = self.pending().take();
-        let waiting = pending.map(|it| it.waiting).unwrap_or_default();
-        for callback in waiting.into_values() {
-            callback(PeerResponse::Lost);
-        }
-    }
-
-    fn pending(&self) -> MutexGuard<'_, Option<PendingRequests>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for PeerLink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PeerLink").finish_non_exhaustive()
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
-use super::peer_link::{PeerLink, PeerResponse};
+use super::links::{PeerLink, PeerResponse};
 use super::{OWNER_TIMEOUT, RETRY_INTERVAL, ThreadLocation, find, is_elsewhere};
 use crate::lanes::Pass;
 use crate::services::ServerState;

@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use raddle_config::{KeySource, PendingSignIn, Provider, SignInKind, Vendors, models, providers};
 use raddle_protocol::{
     AccountLoginCompletedNotification, AccountUpdatedNotification, AuthMode, PlanType, ThreadId,
 };
 use tokio::sync::oneshot;
 
-use super::providers::{self, KeySource, Provider};
-use super::vendors::{PendingSignIn, SignInKind, Vendors};
-use super::{ServerState, models};
+use super::ServerState;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -59,7 +58,7 @@ impl ProviderAccount {
                 "no model provider is configured; set `model_provider` in {file}"
             )));
         };
-        let provider = providers::read(&state.merged, name, file);
+        let provider = providers::read(state.table(), name, file);
         let provider = provider.map_err(|error| refused(error.to_string()))?;
         let vendors = server.options.vendors.clone();
         let vendors =

@@ -4,11 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use raddle_config::{OfferedModel, Provider, Vendors};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
-
-use super::providers::Provider;
-use super::vendors::{OfferedModel, Vendors};
 
 /// Lifetime of a list, and the delay before the next query after a failed one.
 const LIST_TTL: Duration = Duration::from_secs(300);

@@ -1,7 +1,6 @@
 //! The live threads, and the conversion of requests into their commands.
 
 pub(crate) mod answers;
-mod budget;
 pub(crate) mod cursors;
 pub(crate) mod end_cursors;
 mod environment;
@@ -16,7 +15,6 @@ mod route;
 pub(crate) mod snippets;
 pub(crate) mod view;
 
-pub use self::budget::of_table as limits;
 pub(crate) use self::environment::RequestedEnvironment;
 pub(crate) use self::injected_items::injected;
 pub(crate) use self::input::{message, message_to_queue};
@@ -28,9 +26,12 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use raddle_agent::{
-    AgentError, CommandResult, Delivery, Permit, SubscribeRequest, Subscriber, Threads,
+    AgentError, CommandResult, Delivery, PeekResult, Permit, SubscribeRequest, Subscriber, Threads,
     client_tools,
 };
+use raddle_config::permissions::{self, SandboxChoice};
+use raddle_config::providers::choose;
+use raddle_config::{APPROVAL_POLICY, EffectiveConfig, SettingError, State, budget};
 use raddle_core::ports::{BoxFuture, ReadError};
 use raddle_core::{
     ApprovalPolicy, Cause, ChangeSettings, Command, CommandOutcome, Interrupt, PermissionProfile,
@@ -43,11 +44,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::ServerState;
-use super::config::{EffectiveConfig, State, approval as policy};
-use super::permissions::{self, SandboxChoice};
-use super::processes;
-use super::providers::choose;
+use super::{ServerState, profiles, sandbox_policy};
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -199,7 +196,8 @@ pub(crate) fn failed(error: AgentError) -> WireError {
 pub(crate) fn check_budgets(config: &State) -> Result<(), WireError> {
     let config_of_server = config.with_request(None);
     budget::limits(&config_of_server, Scope::Turn)?;
-    budget::limits(&config_of_server, Scope::Thread).map(drop)
+    budget::limits(&config_of_server, Scope::Thread)?;
+    Ok(())
 }
 
 /// Returns the settings of a new thread: from the request, else from the configuration.
@@ -235,7 +233,7 @@ pub(crate) fn settings(
     let provider = params.model_provider.as_deref();
     let model_choice = choose(config.table(), provider, model.as_deref());
     // An invalid configuration is reported, even if the request overrides it.
-    let configured = policy::of_config(&config)?;
+    let configured = config.approval_policy()?;
     let from_request = requested_approval(params.approval_policy.as_ref(), &config)?;
     let configured = configured.as_ref().map(approval).transpose()?;
     Ok(Settings {
@@ -263,7 +261,7 @@ pub(crate) fn settings(
         approval: from_request.or(configured).unwrap_or_default(),
         reviewer: requested_reviewer(params.approvals_reviewer.as_ref(), &config)?
             .unwrap_or_default(),
-        sandbox: choice.sandbox()?,
+        sandbox: sandbox_policy::stored(&choice.policy)?,
         profile: choice.profile,
         client_tools,
         no_environment: environment.no_environment.unwrap_or_default(),
@@ -286,7 +284,7 @@ fn fallback(config: &EffectiveConfig<'_>) -> Result<Vec<Route>, WireError> {
             let what = format!(
                 "`fallback` must be a list of at most {FALLBACKS_MAX} texts \"PROVIDER/MODEL\""
             );
-            config.refused(what, &["fallback"])
+            config.refused(what, &["fallback"]).into()
         })
 }
 
@@ -345,12 +343,12 @@ pub(crate) async fn requested_sandbox(
     match (permissions, policy) {
         (None, None) => Ok((None, None)),
         (Some(_), Some(_)) => Err(not_both("sandboxPolicy")),
-        (None, Some(policy)) => Ok((Some(sandbox(policy)?), Some(None))),
+        (None, Some(policy)) => Ok((Some(sandbox_policy::stored(policy)?), Some(None))),
         (Some(id), None) => {
             let config = state.config_now().await?;
             let choice = permissions::of_profile(&config.with_request(None), id)?;
-            let sandbox = choice.sandbox()?;
-            permissions::allowed(state, choice.profile.as_ref(), &sandbox).await?;
+            let sandbox = sandbox_policy::stored(&choice.policy)?;
+            profiles::allowed(state, choice.profile.as_ref(), &sandbox).await?;
             Ok((Some(sandbox), Some(choice.profile)))
         }
     }
@@ -393,10 +391,7 @@ impl RequestedSandbox<'_> {
                 continue;
             };
             if choice.policy != next.policy {
-                return Err(WireError::Contradiction {
-                    first: first.clone(),
-                    second: second.clone(),
-                });
+                return Err(contradiction(first, second));
             }
         }
         Ok(from_params.map(|(_, choice)| choice))
@@ -410,12 +405,19 @@ fn agreed_value<T: PartialEq>(
     (key, configured): (&str, Option<T>),
 ) -> Result<Option<T>, WireError> {
     match (named, configured) {
-        (Some(named), Some(configured)) if named != configured => Err(WireError::Contradiction {
-            first: member.to_owned(),
-            second: format!("config.{key}"),
-        }),
+        (Some(named), Some(configured)) if named != configured => {
+            Err(contradiction(member, &format!("config.{key}")))
+        }
         (named, configured) => Ok(named.or(configured)),
     }
+}
+
+/// Returns the error for two members that bound the same and differ.
+fn contradiction(first: &str, second: &str) -> WireError {
+    WireError::Setting(SettingError::Contradiction {
+        first: first.to_owned(),
+        second: second.to_owned(),
+    })
 }
 
 /// Returns the approval policy of the request, or of its own configuration.
@@ -423,15 +425,15 @@ fn requested_approval(
     named: Option<&wire::AskForApproval>,
     config: &EffectiveConfig<'_>,
 ) -> Result<Option<ApprovalPolicy>, WireError> {
-    let is_own = config.names(policy::KEY);
+    let is_own = config.names(APPROVAL_POLICY);
     let mut configured = None;
     // The client gets an error as well if the configuration of the server is invalid.
     if is_own || named.is_some() {
-        configured = policy::of_config(config)?.filter(|_| is_own);
+        configured = config.approval_policy()?.filter(|_| is_own);
     }
     let configured = configured.as_ref().map(approval).transpose()?;
     let named = named.map(approval).transpose()?;
-    agreed_value(("approvalPolicy", named), (policy::KEY, configured))
+    agreed_value(("approvalPolicy", named), (APPROVAL_POLICY, configured))
 }
 
 /// Converts an approval policy. Rejects an unknown one, because the client relies on it.
@@ -482,35 +484,14 @@ fn not_known(what: &str, known: &[&str]) -> WireError {
     WireError::Refused(format!("unknown {what}; use one of {}", known.join(", ")).into())
 }
 
-/// Converts a policy to the form that a thread stores. Rejects an unknown one.
-pub(crate) fn sandbox(policy: &wire::SandboxPolicy) -> Result<Sandbox, WireError> {
-    Ok(match policy {
-        wire::SandboxPolicy::DangerFullAccess => Sandbox::FullAccess,
-        wire::SandboxPolicy::ReadOnly(it) => Sandbox::ReadOnly {
-            roots: Vec::new(),
-            network: it.network_access,
-        },
-        wire::SandboxPolicy::ExternalSandbox(it) => Sandbox::External {
-            network: it.network_access == wire::NetworkAccess::Enabled,
-        },
-        wire::SandboxPolicy::WorkspaceWrite(it) => {
-            for root in &it.writable_roots {
-                super::files::absolute(root)?;
-            }
-            Sandbox::WorkspaceWrite {
-                roots: it.writable_roots.clone(),
-                network: it.network_access,
-                without_tmp: it.exclude_slash_tmp,
-                without_tmpdir: it.exclude_tmpdir_env_var,
-            }
-        }
-        wire::SandboxPolicy::Unrecognized(_) => return Err(processes::unknown_policy()),
-    })
-}
-
 /// Returns the folder the server runs in.
 fn current_folder() -> String {
     std::env::current_dir().map_or_else(|_| "/".to_owned(), |it| it.display().to_string())
+}
+
+/// Whether a thread has work that its next owner starts.
+pub(crate) fn has_work(peek: &PeekResult) -> bool {
+    peek.thread.turn().is_some() || !peek.thread.pending().is_empty()
 }
 
 /// Returns the turn that a command started or joined.

@@ -6,6 +6,7 @@
 //! and stored, in a bounded number.
 
 mod path_watch;
+mod watch;
 mod watch_target;
 mod watcher;
 
@@ -17,6 +18,7 @@ use raddle_rpc::Outgoing;
 use tokio::time::sleep;
 
 use self::path_watch::PathWatch;
+pub(crate) use self::watch::Watch;
 use self::watch_target::WatchTarget;
 pub(crate) use self::watcher::PathWatcher;
 use crate::disk::DiskExecutor;
@@ -33,13 +35,6 @@ const RETARGETS_MAX: usize = 8;
 /// Size of a notification beside its paths: the longest name of a watch and a few member names.
 const FRAME_BYTES: usize = 1 << 10;
 
-/// One watch. Dropping it ends it, and no notification follows.
-#[derive(Debug)]
-pub(crate) struct Watch {
-    path_watch: Arc<PathWatch>,
-    watcher: PathWatcher,
-}
-
 impl Watch {
     /// Begins to watch a path. While it does not exist, its nearest existing ancestor is watched.
     pub(crate) async fn begin(
@@ -49,14 +44,11 @@ impl Watch {
         session: &Arc<Session>,
         watcher: &PathWatcher,
     ) -> Result<Self, WireError> {
-        let watch = Self {
-            path_watch: Arc::new(PathWatch::new(path)),
-            watcher: watcher.clone(),
-        };
+        let watch = Self::new(path, watcher);
         let notifier = ChangeNotifier {
             watch_id,
             admission,
-            path_watch: watch.path_watch.clone(),
+            path_watch: watch.path_watch(),
             watcher: watcher.clone(),
             disk: session.disk.clone(),
             outgoing: session.outgoing.clone(),
@@ -65,13 +57,6 @@ impl Watch {
         let exists = notifier.retarget(false).await?;
         tokio::spawn(notifier.run(exists));
         Ok(watch)
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.path_watch.end();
-        self.watcher.forget(&self.path_watch);
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use raddle_core::{Sandbox, Settings};
-use raddle_sandbox::{Confinement, Policy, SandboxRules, Scratch};
+use raddle_config::{SandboxFolders, has_network, policy_of};
+use raddle_core::Settings;
+use raddle_sandbox::{Confinement, Policy};
 
 use crate::tool_deps::Operator;
 
@@ -13,10 +14,7 @@ pub(super) fn confinement_of(
     own: &[PathBuf],
     operator: &dyn Operator,
 ) -> Result<Confinement, String> {
-    let has_network = match settings.sandbox {
-        Sandbox::FullAccess | Sandbox::External { .. } => false,
-        Sandbox::ReadOnly { network, .. } | Sandbox::WorkspaceWrite { network, .. } => network,
-    };
+    let has_network = has_network(&settings.sandbox);
     Ok(Confinement {
         policy: policy(settings, own)?,
         network: has_network.then(|| operator.hosts()).transpose()?,
@@ -45,32 +43,16 @@ pub(super) fn check_folder(settings: &Settings) -> Result<(), String> {
 ///
 /// `own`: the server's own folders.
 pub(crate) fn policy(settings: &Settings, own: &[PathBuf]) -> Result<Policy, String> {
-    let real = |folder: &String| PathBuf::from(settings.real(folder));
-    let mut rules = match &settings.sandbox {
-        Sandbox::FullAccess | Sandbox::External { .. } => return Ok(Policy::FullAccess),
-        Sandbox::ReadOnly { roots, .. } => {
-            SandboxRules::workspace_write(roots.iter().map(real).collect())
-        }
-        Sandbox::WorkspaceWrite {
-            roots,
-            without_tmp,
-            without_tmpdir,
-            ..
-        } => {
-            let beside = settings.roots.iter().chain(roots).map(real);
-            let scratch = Scratch {
-                tmp: !without_tmp,
-                tmpdir: !without_tmpdir,
-            };
-            SandboxRules::workspace(&real(&settings.cwd), beside, scratch).ok_or(
-                "The workspace would be the whole disk. Ask the user to start the thread in a folder.",
-            )?
-        }
+    let real = |folder: &str| PathBuf::from(settings.real(folder));
+    let folders = SandboxFolders {
+        cwd: real(&settings.cwd),
+        roots: settings.roots.iter().map(|it| real(it)).collect(),
+        own,
     };
-    // The server's own folders (keys, threads, rules) are hidden from commands. A folder in them
-    // may still be a workspace by name.
-    rules.hide_own(own);
-    Ok(Policy::Confined(rules))
+    policy_of(&settings.sandbox, folders, real).ok_or_else(|| {
+        "The workspace would be the whole disk. Ask the user to start the thread in a folder."
+            .to_owned()
+    })
 }
 
 /// Returns the folders of a thread, and all others that its sandboxed commands may write. No
@@ -112,6 +94,8 @@ pub(super) fn check_visible(confinement: &Confinement, cwd: &Path) -> Result<(),
 
 #[cfg(test)]
 mod tests {
+    use raddle_core::Sandbox;
+
     use super::*;
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
-use raddle_server::Override;
+use raddle_config::Override;
 
 #[derive(Debug, Args)]
 pub(crate) struct Exec {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use raddle_server::{Configuration, KeySource, Provider, ProviderChoice, Vendors};
+use raddle_config::{Configuration, KeySource, Provider, ProviderChoice, Vendors};
 
 use super::Finding;
 use crate::home::Home;

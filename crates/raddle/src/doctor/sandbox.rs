@@ -1,8 +1,8 @@
 //! Checks of the sandbox for commands.
 
 use anyhow::Result;
+use raddle_config::Override;
 use raddle_sandbox::{Measurement, Policy, SandboxHost, SandboxRules, Tier};
-use raddle_server::Override;
 
 use super::{Finding, State};
 use crate::home::Home;

@@ -1,8 +1,8 @@
 //! Validates the sandbox and approval settings of the arguments: each is known, and none
 //! contradict.
 
+use raddle_config::Override;
 use raddle_protocol::{AskForApproval, SandboxMode};
-use raddle_server::Override;
 use serde_json::{Value, json};
 
 use crate::cli::{ExecOptions, ExecSandbox};

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
+use raddle_config::Override;
 use raddle_protocol::{
     AskForApproval, LocalImageUserInput, SandboxMode, ThreadId, ThreadResumeParams,
     ThreadStartParams, TurnStartParams, UserInput,
 };
-use raddle_server::Override;
 use serde_json::Value;
 
 use super::limits;

@@ -4,7 +4,7 @@
 //! They apply to the provider `openai`, which is also the default if the configuration names no
 //! other.
 
-use raddle_server::Override;
+use raddle_config::Override;
 
 /// The variable with the SDK's key.
 const KEY: &str = "CODEX_API_KEY";

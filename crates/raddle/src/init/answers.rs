@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use raddle_server::{Preset, presets};
+use raddle_config::{Preset, presets};
 
 use crate::cli::{Init, InitApproval};
 use crate::print::sanitize;

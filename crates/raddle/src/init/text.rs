@@ -1,6 +1,6 @@
 //! The configuration file that `raddle init` writes.
 
-use raddle_server::presets;
+use raddle_config::presets;
 use toml_edit::{Key, Value};
 
 use super::SCHEMA;

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use raddle_server::{KeySource, OAuth, Provider};
+use raddle_config::{KeySource, OAuth, Provider};
 use serde::{Deserialize, Serialize};
 
 /// The credential stored for a provider.
@@ -221,7 +221,7 @@ fn private(path: &Path) -> io::Result<File> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use raddle_server::SignIn;
+    use raddle_config::SignIn;
 
     use super::*;
 

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use raddle_config::{KeyCommand, KeySource, OAuth, Provider, SignIn};
 use raddle_model::{ModelClient, oauth};
 use raddle_sandbox::Launcher;
-use raddle_server::{KeyCommand, KeySource, OAuth, Provider, SignIn};
 use rustix::fs::OFlags;
 use tokio::time::{Instant, sleep};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use raddle_config::Provider;
 use raddle_core::{Failure, FailureKind, ModelEnd, Timestamp};
 use raddle_model::{CallError, VendorFault, retry};
-use raddle_server::Provider;
 
 use crate::clock::now;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use raddle_config::Provider;
 use raddle_model::{CallTimeouts, Endpoint, EndpointError, WireFormat};
-use raddle_server::Provider;
 
 use super::keys::ApiKey;
 use super::outcome::CallFailure;

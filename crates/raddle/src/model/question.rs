@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use raddle_config::Provider;
 use raddle_core::ports::{Prompt, ToolSpec};
 use raddle_core::{ContextEntry, Image, Input, Output, Purpose, Sealed};
 use raddle_model::{CallForm, HistoryEntry, InputPart, ModelQuery, ToolDef};
-use raddle_server::Provider;
 use serde_json::Value;
 
 /// Builds the query for a vendor.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use raddle_config::OAuth;
 use raddle_core::ports::BoxFuture;
 use raddle_model::ModelClient;
 use raddle_model::oauth::{self, OauthTokens, PkcePair};
-use raddle_server::OAuth;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use raddle_core::ports::BoxFuture;
-use raddle_model::{ListedModel, ModelClient};
-use raddle_sandbox::{KeeperCommand, Launcher};
-use raddle_server::{
+use raddle_config::{
     KeySource, OfferedModel, PendingSignIn, Provider, Secret, SignIn, SignInKind, SignInMethod,
     Vendors,
 };
+use raddle_core::ports::BoxFuture;
+use raddle_model::{ListedModel, ModelClient};
+use raddle_sandbox::{KeeperCommand, Launcher};
 
 use super::credentials::StoredCredential;
 use super::keys::{self, Keys};

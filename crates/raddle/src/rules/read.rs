@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use raddle_config::budget;
 use raddle_core::policy::{
     ApprovalKind, HostPattern, Layer, ManagedLimits, PathPattern, Policy, Rule, SandboxKind,
     Subject, UnattendedPolicy, Verdict,
@@ -95,7 +96,7 @@ pub(crate) fn parse(text: &str, layer: Layer, home: Option<&Path>) -> Result<Par
 }
 
 fn limits(table: &Table, scope: Scope) -> Result<SpendLimits> {
-    raddle_server::limits(table, scope).map_err(anyhow::Error::msg)
+    budget::of_table(table, scope).map_err(anyhow::Error::msg)
 }
 
 fn rule(table: &Table, layer: Layer, home: Option<&Path>) -> Result<Rule> {

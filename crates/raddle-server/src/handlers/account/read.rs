@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
+use raddle_config::{KeySource, SignInKind};
 use raddle_protocol::methods::AccountRead;
 use raddle_protocol::{Account, ChatgptAccount, GetAccountResponse, PlanType};
 
 use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::accounts::ProviderAccount;
-use crate::services::providers::KeySource;
-use crate::services::vendors::SignInKind;
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountRead>) {

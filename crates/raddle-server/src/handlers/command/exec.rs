@@ -7,6 +7,7 @@ pub(crate) mod write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use raddle_config::permissions;
 use raddle_core::Settings;
 use raddle_protocol::methods::CommandExec;
 use raddle_protocol::{
@@ -20,12 +21,12 @@ use raddle_sandbox::{
 use crate::call::{Call, Reply};
 use crate::services::ServerState;
 use crate::services::files;
-use crate::services::permissions;
 use crate::services::processes::{
     self, CAPTURED_BYTES_MAX, OUTPUT_BYTES, OutputDelta, OutputPlan, OutputStream, ProcessName,
-    ProcessRun, Processes, TIME_MS,
+    ProcessRun, TIME_MS,
 };
 use crate::services::threads::folders;
+use crate::services::{profiles, sandbox_policy};
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -43,7 +44,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<CommandExec>) {
             stdio,
             plan,
         } = request;
-        let (run, start) = Processes::begin(&session, name, plan, || state.launcher.open(stdio))?;
+        let (run, start) = ProcessRun::begin(&session, name, plan, || state.launcher.open(stdio))?;
         Ok((run, start, launch, limits))
     });
     let (mut run, start, launch, limits) = match prepared {
@@ -88,8 +89,8 @@ async fn confine(
         SandboxSource::Policy(policy) => Some(policy),
         SandboxSource::Profile(id) => {
             let choice = permissions::of_profile(&config.with_request(None), &id)?;
-            let sandbox = choice.sandbox()?;
-            permissions::allowed(state, choice.profile.as_ref(), &sandbox).await?;
+            let sandbox = sandbox_policy::stored(&choice.policy)?;
+            profiles::allowed(state, choice.profile.as_ref(), &sandbox).await?;
             Some(choice.policy)
         }
     };

@@ -11,11 +11,11 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ConfigBatchWrite>) {
     // `reloadUserConfig` needs no work: the new values are in force when the response is sent.
     let (config, writer) = (state.config.clone(), call.session.config_writer());
     call.at_home(state, move |params| {
-        config.write(
+        Ok(config.write(
             &params.edits,
             params.expected_version.as_deref(),
             params.file_path.as_deref(),
             writer,
-        )
+        )?)
     });
 }

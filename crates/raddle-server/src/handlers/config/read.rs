@@ -6,7 +6,7 @@ use raddle_protocol::methods::ConfigRead;
 
 use crate::call::Call;
 use crate::services::ServerState;
-use crate::services::config::ConfigSnapshot;
+use crate::services::config_loader::ConfigSnapshot;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ConfigRead>) {
     // `cwd` changes nothing: a workspace's files are never configuration.

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
+use raddle_config::models::ModelsByProvider;
+use raddle_config::{Config, State, models, providers};
 use raddle_protocol::methods::ModelList;
 use raddle_protocol::{ModelListParams, ModelListResponse};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::call::{Call, Reply};
-use crate::services::config::{Config, State};
-use crate::services::models::ModelsByProvider;
-use crate::services::{ServerState, models, pages, providers};
+use crate::services::{ServerState, pages};
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(server: &Arc<ServerState>, call: Call<ModelList>) {
@@ -23,7 +23,7 @@ pub(crate) fn handle(server: &Arc<ServerState>, call: Call<ModelList>) {
         };
         let default_provider = models::default_provider(&state);
         let queried = providers::usable_providers(
-            &state.merged,
+            state.table(),
             default_provider,
             shared_server.config.user_file(),
         );

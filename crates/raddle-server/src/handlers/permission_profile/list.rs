@@ -6,7 +6,7 @@ use raddle_protocol::PermissionProfileListResponse;
 use raddle_protocol::methods::PermissionProfileList;
 
 use crate::call::Call;
-use crate::services::{ServerState, pages, permissions};
+use crate::services::{ServerState, pages, profiles};
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<PermissionProfileList>) {
     let Call { params, reply, .. } = call;
@@ -17,7 +17,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<PermissionProfileList>
             Err(error) => return reply.error(error),
         };
         // The rules lie beside the configuration, so a client that may read one may read the other.
-        let profiles = permissions::list(&server, &config.with_request(None));
+        let profiles = profiles::list(&server, &config.with_request(None));
         let page = pages::page(profiles, params.cursor.as_deref(), params.limit);
         reply.finish(
             page.map(|(data, next_cursor)| PermissionProfileListResponse { data, next_cursor }),

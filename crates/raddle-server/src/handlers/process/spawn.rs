@@ -15,8 +15,7 @@ use crate::call::{Call, Reply};
 use crate::services::ServerState;
 use crate::services::files;
 use crate::services::processes::{
-    self, OUTPUT_BYTES, OutputDelta, OutputPlan, OutputStream, ProcessName, ProcessRun, Processes,
-    TIME_MS,
+    self, OUTPUT_BYTES, OutputDelta, OutputPlan, OutputStream, ProcessName, ProcessRun, TIME_MS,
 };
 use crate::session::Session;
 use crate::wire_error::WireError;
@@ -30,7 +29,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ProcessSpawn>) {
     let handle = params.process_handle.clone();
     let prepared = spawn_request(params).and_then(|(launch, stdio, plan)| {
         let name = ProcessName::Process(handle.clone());
-        let (run, start) = Processes::begin(&session, name, plan, || state.launcher.open(stdio))?;
+        let (run, start) = ProcessRun::begin(&session, name, plan, || state.launcher.open(stdio))?;
         Ok((run, start, launch))
     });
     let (mut run, start, launch) = match prepared {

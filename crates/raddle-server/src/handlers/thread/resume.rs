@@ -120,15 +120,10 @@ async fn would_begin(threads: &Threads, id: ThreadId) -> bool {
     match threads.peek(id).await {
         // Its owner has resumed the work.
         Ok(peek) if peek.live || peek.owned => false,
-        Ok(peek) => has_work(&peek),
+        Ok(peek) => threads::has_work(&peek),
         // Opening the thread fails with the same error, which the client receives.
         Err(_) => false,
     }
-}
-
-/// Whether a thread has work that its next owner starts.
-pub(crate) fn has_work(peek: &PeekResult) -> bool {
-    peek.thread.turn().is_some() || !peek.thread.pending().is_empty()
 }
 
 async fn response(

@@ -10,7 +10,7 @@ use raddle_protocol::{ThreadHistoryMode, ThreadId, ThreadStartResponse};
 
 use crate::call::{Call, Reply};
 use crate::services::threads::{self, view};
-use crate::services::{ServerState, permissions};
+use crate::services::{ServerState, profiles};
 use crate::session::Session;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadStart>) {
@@ -39,7 +39,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadStart>) {
         };
         let profile = settings.profile.as_ref();
         let profile = profile.filter(|_| params.permissions.is_some());
-        if let Err(error) = permissions::allowed(&state, profile, &settings.sandbox).await {
+        if let Err(error) = profiles::allowed(&state, profile, &settings.sandbox).await {
             return reply.error(error);
         }
         let id = identity.map_or_else(ThreadId::mint, |it| it.thread);

@@ -15,13 +15,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use raddle_config::Config;
 use raddle_protocol::table::Method;
 use rustix::fs::{Mode, OFlags, fstatfs, open};
 
 use crate::call::Call;
-use crate::server::Options;
+use crate::options::Options;
 use crate::services::ServerState;
-use crate::services::config::Config;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -318,7 +318,7 @@ fn names_of(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 /// Returns the files that hold tokens of clients and keys of models.
 pub(crate) fn secret_files(options: &Options, config: &Config) -> Vec<PathBuf> {
     let mut files = options.secrets.clone();
-    files.extend(key_files(&config.state().merged));
+    files.extend(key_files(config.state().table()));
     files
 }
 

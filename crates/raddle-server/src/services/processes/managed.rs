@@ -4,7 +4,7 @@ use raddle_core::Sandbox;
 use raddle_protocol::SandboxPolicy;
 use raddle_sandbox::{Confinement, Launch, Policy, egress};
 
-use crate::services::{ServerState, threads};
+use crate::services::{ServerState, sandbox_policy};
 use crate::wire_error::WireError;
 
 /// Rejects a command that the operator does not allow.
@@ -41,7 +41,7 @@ pub(crate) fn sandbox(
     requested: Option<&SandboxPolicy>,
 ) -> Result<Sandbox, WireError> {
     if let Some(requested) = requested {
-        return threads::sandbox(requested);
+        return sandbox_policy::stored(requested);
     }
     let network = confinement.network.is_some();
     Ok(match &confinement.policy {

@@ -1,6 +1,7 @@
 //! One process from its start to its end, and the path of its output.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,11 +9,11 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use raddle_protocol::Notification;
-use raddle_sandbox::{Control, Exit, ExitReport, Output, StartError};
+use raddle_sandbox::{ChildProcess, Control, Exit, ExitReport, Output, StartError};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::ProcessSlot;
+use super::table::ProcessName;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -85,21 +86,34 @@ impl fmt::Debug for OutputPlan {
     }
 }
 
+/// Registration of a process with its connection, until it is dropped.
+#[derive(Debug)]
+struct ProcessSlot {
+    session: Arc<Session>,
+    name: ProcessName,
+}
+
+impl Drop for ProcessSlot {
+    fn drop(&mut self) {
+        self.session.processes.remove(&self.name);
+    }
+}
+
 /// A process that was started. Dropping it ends the process.
 #[derive(Debug)]
 pub(crate) struct ProcessRun {
-    pub(super) slot: ProcessSlot,
-    pub(super) plan: OutputPlan,
-    pub(super) stdout: Output,
-    pub(super) stderr: Option<Output>,
-    pub(super) control: Control,
-    pub(super) exit: Exit,
+    slot: ProcessSlot,
+    plan: OutputPlan,
+    stdout: Output,
+    stderr: Option<Output>,
+    control: Control,
+    exit: Exit,
     /// The deadline, whatever the process waits for then.
-    pub(super) deadline: Option<Instant>,
+    deadline: Option<Instant>,
     /// Whether the deadline passed before it ran.
-    pub(super) timed_out_before_start: bool,
+    timed_out_before_start: bool,
     /// Whether it was ended before it ran.
-    pub(super) never_ran: bool,
+    never_ran: bool,
 }
 
 /// Outcome of a process.
@@ -113,6 +127,45 @@ pub(crate) struct ProcessOutcome {
 }
 
 impl ProcessRun {
+    /// Registers and starts a process, if its name is free. From then on the client can write to it
+    /// and end it.
+    pub(crate) fn begin<T, F>(
+        session: &Arc<Session>,
+        name: ProcessName,
+        plan: OutputPlan,
+        start: F,
+    ) -> Result<(Self, T), WireError>
+    where
+        F: FnOnce() -> io::Result<(ChildProcess, T)>,
+    {
+        let (process, rest) = session.processes.start(&name, start)?;
+        let ChildProcess {
+            input: _,
+            stdout,
+            stderr,
+            control,
+            exit,
+        } = process;
+        let slot = ProcessSlot {
+            session: session.clone(),
+            name,
+        };
+        // A deadline that overflows never comes.
+        let deadline = plan.time.and_then(|time| Instant::now().checked_add(time));
+        let run = Self {
+            slot,
+            plan,
+            stdout,
+            stderr,
+            control,
+            exit,
+            deadline,
+            timed_out_before_start: false,
+            never_ran: false,
+        };
+        Ok((run, rest))
+    }
+
     /// Waits until the process is to be ended before it could be started.
     pub(crate) async fn cut_short(&mut self) {
         tokio::select! {

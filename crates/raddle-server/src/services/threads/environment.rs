@@ -67,8 +67,5 @@ impl RequestedEnvironment {
 
 /// Returns the error for a member in which a request and its environment differ.
 fn contradiction(member: &str) -> WireError {
-    WireError::Contradiction {
-        first: member.to_owned(),
-        second: format!("environments[0].{member}"),
-    }
+    super::contradiction(member, &format!("environments[0].{member}"))
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use raddle_config::permissions::{self, SandboxChoice};
+use raddle_config::{EffectiveConfig, State, budget};
 use raddle_core::{Scope, SettingsChange};
 use raddle_protocol as wire;
 use serde_json::Value;
 
-use super::{RequestedEnvironment, RequestedSandbox, budget};
-use crate::services::ServerState;
-use crate::services::config::{EffectiveConfig, State};
-use crate::services::permissions::{self, SandboxChoice};
+use super::{RequestedEnvironment, RequestedSandbox};
+use crate::services::{ServerState, profiles, sandbox_policy};
 use crate::wire_error::WireError;
 
 /// The settings that both requests may set.
@@ -80,10 +80,11 @@ impl Overrides<'_> {
         config.bounds(true)?;
         let budget = |scope| budget::limits_of_request(self.config.as_ref(), &config, scope);
         let choice = self.choice(&config)?;
-        let sandbox = choice.as_ref().map(SandboxChoice::sandbox).transpose()?;
+        let policy = choice.as_ref().map(|it| &it.policy);
+        let sandbox = policy.map(sandbox_policy::stored).transpose()?;
         let profile = choice.map(|it| it.profile);
         if let (Some(profile), Some(sandbox)) = (&profile, &sandbox) {
-            permissions::allowed(state, profile.as_ref(), sandbox).await?;
+            profiles::allowed(state, profile.as_ref(), sandbox).await?;
         }
         let environment = RequestedEnvironment::of(None, None, self.roots.as_deref())?;
         let as_change = |text: &Option<String>| text.clone().map(Some);
@@ -120,7 +121,7 @@ impl Overrides<'_> {
             return Ok(Some(choice));
         }
         if config.names("sandbox_mode") || config.names("default_permissions") {
-            return permissions::of_config(config, None).map(Some);
+            return Ok(Some(permissions::of_config(config, None)?));
         }
         // The configured mode may be wider than the thread's own.
         if config.names("sandbox_workspace_write") {

@@ -1,11 +1,11 @@
 //! The provider for a model that a client names for an existing thread.
 
+use raddle_config::providers::{ModelChoice, choose};
+use raddle_config::{State, models};
 use raddle_core::{SettingsChange, ThreadId};
 
 use super::folders;
-use crate::services::config::State;
-use crate::services::providers::{ModelChoice, choose};
-use crate::services::{ServerState, models};
+use crate::services::ServerState;
 use crate::wire_error::WireError;
 
 /// Splits a `vendor/model` name in a change into provider and model, and adds the real paths of its
@@ -29,7 +29,7 @@ pub(crate) async fn routed(
         return Ok(change);
     }
     let target = if let Some(provider) = &change.provider {
-        at_vendor(&config.merged, provider.as_deref(), &model)
+        at_vendor(config.table(), provider.as_deref(), &model)
     } else {
         // A thread that cannot be read rejects the change itself, and says why.
         let Ok(peek) = state.threads.peek(id).await else {
@@ -40,7 +40,7 @@ pub(crate) async fn routed(
             provider: settings.provider.as_deref(),
             model: settings.model.as_deref(),
         };
-        other_vendor(&config.merged, current, &model)
+        other_vendor(config.table(), current, &model)
     };
     if let Some((provider, name)) = target {
         change.provider = Some(Some(provider));

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use raddle_config::KeyCommand;
 use raddle_core::ports::Rulebook;
 use raddle_sandbox::{
     Launch, Launcher, NamedProgram, ProgramError, environment, named_program, own_path,
 };
-use raddle_server::KeyCommand;
 use raddle_tools::shell;
 use tokio::time::timeout;
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use raddle_config::{Secret, SignInKind, SignInMethod};
 use raddle_protocol::methods::AccountLoginStart;
 use raddle_protocol::{
     ChatgptDeviceCodeLoginAccountResponse, ChatgptLoginAccountResponse, LoginAccountParams,
@@ -11,8 +12,6 @@ use raddle_protocol::{
 use crate::call::{Call, Reply};
 use crate::services::ServerState;
 use crate::services::accounts::{self, ProviderAccount};
-use crate::services::providers::Secret;
-use crate::services::vendors::{SignInKind, SignInMethod};
 use crate::session::Session;
 use crate::wire_error::WireError;
 

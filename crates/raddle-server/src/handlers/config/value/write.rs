@@ -16,11 +16,11 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ConfigValueWrite>) {
             value: params.value,
             merge_strategy: params.merge_strategy,
         };
-        config.write(
+        Ok(config.write(
             &[edit],
             params.expected_version.as_deref(),
             params.file_path.as_deref(),
             writer,
-        )
+        )?)
     });
 }

@@ -2,7 +2,8 @@
 
 use toml::{Table, Value};
 
-use super::keys::{self, Kind};
+use crate::keys::{self, Kind};
+use crate::layers::to_json;
 
 /// Placeholder for a redacted value.
 const REDACTED: &str = "…";
@@ -71,7 +72,7 @@ const VARIABLES: &[&str] = &["env_var", "env_vars", "env_key"];
 const VARIABLES_OF_HEADERS: &str = "env_http_headers";
 
 /// Redacts values that may be secrets.
-pub(super) fn redact(config: &mut Table) {
+fn redact(config: &mut Table) {
     visit_secrets(
         config,
         &mut Vec::new(),
@@ -88,8 +89,20 @@ pub(super) fn redact(config: &mut Table) {
     );
 }
 
+/// Returns a table with its secrets redacted.
+pub(crate) fn without_secrets(table: &Table) -> Table {
+    let mut table = table.clone();
+    redact(&mut table);
+    table
+}
+
+/// Converts a table to JSON, with secrets redacted.
+pub(crate) fn redacted_json(table: &Table) -> serde_json::Value {
+    to_json(&Value::Table(without_secrets(table)))
+}
+
 /// Returns the keys whose value is the placeholder.
-pub(super) fn placeholders(config: &Table) -> Vec<String> {
+pub(crate) fn placeholders(config: &Table) -> Vec<String> {
     let is_hidden = |it: &Value| it.as_str().is_some_and(|it| it.ends_with(REDACTED));
     let mut redacted_keys = Vec::new();
     visit_secrets(

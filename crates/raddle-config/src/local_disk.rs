@@ -15,7 +15,7 @@ const LOCAL_FILE_SYSTEMS: [u64; 8] = [
 ];
 
 /// Whether a file, existing or not, is or would be on such a disk.
-pub(super) fn is_local(file: &Path) -> bool {
+pub(crate) fn is_local(file: &Path) -> bool {
     let file_system = file.ancestors().find_map(|it| rustix::fs::statfs(it).ok());
     // The type is signed on some machines; only its lower half is significant.
     file_system.is_some_and(|stat| LOCAL_FILE_SYSTEMS.contains(&(stat.f_type as u64 & 0xFFFF_FFFF)))

@@ -1,24 +1,23 @@
 //! The keys of the configuration: type, description and default of each. The checks, the schema and
 //! the documentation page are generated from this one table.
 
-use super::approval;
-use super::layers;
-use super::suggestions::nearest;
+use crate::suggestions::nearest;
+use crate::{approval, layers};
 
 /// A key, or a table of keys.
 #[derive(Debug)]
-pub(super) struct ConfigKey {
+pub(crate) struct ConfigKey {
     /// The dotted path. A part in capitals stands for any name.
-    pub(super) path: &'static str,
-    pub(super) kind: Kind,
+    pub(crate) path: &'static str,
+    pub(crate) kind: Kind,
     /// Description of the default.
-    pub(super) default_value: &'static str,
-    pub(super) description: &'static str,
+    pub(crate) default_value: &'static str,
+    pub(crate) description: &'static str,
 }
 
 /// Type of a value.
 #[derive(Debug, PartialEq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Text,
     OneOf(&'static [&'static str]),
     /// When to ask the user: a word, or a table by kinds of questions.
@@ -41,7 +40,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// Returns the expected type of a value, for people.
-    pub(super) fn expected(&self) -> String {
+    pub(crate) fn expected(&self) -> String {
         match self {
             Self::Text => "a string".to_owned(),
             Self::OneOf(names) => format!("one of {}", names.join(", ")),
@@ -100,7 +99,7 @@ const fn key(
 
 /// All keys, in the order of the documentation page. A table precedes its keys.
 #[rustfmt::skip]
-pub(super) const KEYS: &[ConfigKey] = &[
+pub(crate) const KEYS: &[ConfigKey] = &[
     key("model", Kind::Text, "none: a turn fails and says what to set", "the model of new threads, as `PROVIDER/MODEL` or its name alone"),
     key("model_provider", Kind::Text, "the provider that `model` names", "the provider to call"),
     key("review_model", Kind::Text, "`model`", "a further model for clients to offer, for reviews"),
@@ -121,7 +120,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
     key("budget.thread.seconds", Kind::Whole, "no limit", "elapsed time, including waiting"),
     key("budget.thread.tool_calls", Kind::Whole, "no limit", "number of tool calls"),
     key("prices", Kind::Tables, "the built-in prices", "prices of models, a `[[prices]]` each with `provider`, `model`, `input` and `output`"),
-    key(approval::KEY, Kind::Approval, "`on-request`", "when to ask the user: `untrusted` (before every command that is not known to be harmless), `on-request` (when the agent wants to go beyond its sandbox), `never`, or by kinds of questions"),
+    key(approval::APPROVAL_POLICY, Kind::Approval, "`on-request`", "when to ask the user: `untrusted` (before every command that is not known to be harmless), `on-request` (when the agent wants to go beyond its sandbox), `never`, or by kinds of questions"),
     key("approvals_reviewer", Kind::OneOf(&["user", "auto_review", "guardian_subagent"]), "`user`", "stored for clients, which set it for each thread"),
     key("sandbox_mode", Kind::OneOf(&["read-only", "workspace-write", "danger-full-access"]), "`read-only`", "what the agent's commands may write"),
     key("default_permissions", Kind::Text, "`sandbox_mode` decides", "the permission profile of new threads; it takes precedence unless a stronger layer sets `sandbox_mode`"),
@@ -233,26 +232,26 @@ const GUARDED_KEYS: &[&str] = &[
 ];
 
 /// The flag that lets remote clients write those keys.
-pub(super) const REMOTE_FLAG: &str = "remote_clients_set_programs";
+pub(crate) const REMOTE_FLAG: &str = "remote_clients_set_programs";
 
 /// Returns a guarded key whose value differs between two tables.
-pub(super) fn guarded_change(before: &toml::Table, after: &toml::Table) -> Option<&'static str> {
+pub(crate) fn guarded_change(before: &toml::Table, after: &toml::Table) -> Option<&'static str> {
     let mut keys = GUARDED_KEYS.iter().copied();
     keys.find(|it| before.get(*it) != after.get(*it))
 }
 
 /// Returns each key that environment variables may set, with its variable.
-pub(super) fn variables() -> impl Iterator<Item = (&'static str, String)> {
+pub(crate) fn variables() -> impl Iterator<Item = (&'static str, String)> {
     let name = |key: &str| format!("RADDLE_{}", key.to_uppercase());
     ENVIRONMENT_KEYS.iter().map(move |it| (*it, name(it)))
 }
 
 /// Returns the description of a key, if it is known.
-pub(super) fn known(path: &[String]) -> Option<&'static ConfigKey> {
+pub(crate) fn known(path: &[String]) -> Option<&'static ConfigKey> {
     KEYS.iter().find(|it| matches_pattern(it.path, path))
 }
 
-pub(super) fn matches_pattern(pattern: &str, path: &[String]) -> bool {
+pub(crate) fn matches_pattern(pattern: &str, path: &[String]) -> bool {
     let parts = pattern.split('.');
     parts.clone().count() == path.len()
         && parts
@@ -261,12 +260,12 @@ pub(super) fn matches_pattern(pattern: &str, path: &[String]) -> bool {
 }
 
 /// Whether a part of a path stands for any name.
-pub(super) fn is_placeholder(part: &str) -> bool {
+pub(crate) fn is_placeholder(part: &str) -> bool {
     part.chars().all(|it| it.is_ascii_uppercase())
 }
 
 /// Returns a warning about a key, whatever its value: it or a table above it is unknown.
-pub(super) fn unknown_key_warning(path: &[String]) -> Option<String> {
+pub(crate) fn unknown_key_warning(path: &[String]) -> Option<String> {
     for end in 1..=path.len() {
         match known(&path[..end]) {
             None => return Some(unknown_key(&path[..end])),
@@ -280,14 +279,14 @@ pub(super) fn unknown_key_warning(path: &[String]) -> Option<String> {
 
 /// The problems of a layer, a sentence each.
 #[derive(Debug, Default)]
-pub(super) struct LayerProblems {
+pub(crate) struct LayerProblems {
     /// Invalid values, in the order of [`KEYS`].
-    pub(super) invalid: Vec<String>,
+    pub(crate) invalid: Vec<String>,
     /// Keys that the server does not know.
-    pub(super) unused: Vec<String>,
+    pub(crate) unused: Vec<String>,
 }
 
-pub(super) fn check_layer(layer: &toml::Table) -> LayerProblems {
+pub(crate) fn check_layer(layer: &toml::Table) -> LayerProblems {
     let (mut invalid, mut unused) = (Vec::new(), Vec::new());
     walk(layer, &mut Vec::new(), &mut |path, problem| match problem {
         KeyProblem::InvalidValue(index) => {
@@ -304,7 +303,7 @@ pub(super) fn check_layer(layer: &toml::Table) -> LayerProblems {
 }
 
 /// Returns a table without its invalid values.
-pub(super) fn without_invalid(table: &toml::Table) -> toml::Table {
+pub(crate) fn without_invalid(table: &toml::Table) -> toml::Table {
     let mut invalid = Vec::new();
     walk(table, &mut Vec::new(), &mut |path, problem| {
         if let KeyProblem::InvalidValue(_) = problem {
@@ -320,7 +319,7 @@ pub(super) fn without_invalid(table: &toml::Table) -> toml::Table {
 
 /// Returns the first unknown key among those of a request that bound something, with the valid
 /// ones. The reader of a key reports an invalid value.
-pub(super) fn first_unknown_bound(request_config: &toml::Table) -> Option<String> {
+pub(crate) fn first_unknown_bound(request_config: &toml::Table) -> Option<String> {
     let mut first_problem = None;
     walk(request_config, &mut Vec::new(), &mut |path, problem| {
         let parents = &path[..path.len().saturating_sub(1)];
@@ -405,7 +404,7 @@ fn key_name(path: &[String]) -> String {
 }
 
 /// Returns a path as it is written in TOML.
-pub(super) fn dotted(path: &[String]) -> String {
+pub(crate) fn dotted(path: &[String]) -> String {
     let parts = path.iter().map(|it| toml_edit::Key::new(it).to_string());
     parts.collect::<Vec<_>>().join(".")
 }

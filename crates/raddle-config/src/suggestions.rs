@@ -1,7 +1,7 @@
 //! Suggestions for misspelt names.
 
 /// Returns the most similar of some names, if it is similar enough.
-pub(super) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // A short name has no letters to spare.
     let distance_max = (name.chars().count() / 3).min(3);
     let candidates = names.map(|it| (distance(name, it), it));

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use raddle_core::{Measure, Scope, SpendLimits, nano_usd};
 use serde_json::Value;
 
-use crate::services::config::EffectiveConfig;
-use crate::wire_error::WireError;
+use crate::effective::EffectiveConfig;
+use crate::setting_error::SettingError;
 
 /// Returns the limits of each turn, or of the thread.
-pub(super) fn limits(config: &EffectiveConfig<'_>, scope: Scope) -> Result<SpendLimits, WireError> {
+pub fn limits(config: &EffectiveConfig<'_>, scope: Scope) -> Result<SpendLimits, SettingError> {
     read(config.table(), scope).map_err(|BudgetError { key, what }| match key {
         Some(key) => config.refused(what, &["budget", scope.key(), key.as_str()]),
         None => config.refused(what, &["budget", scope.key()]),
@@ -17,11 +17,11 @@ pub(super) fn limits(config: &EffectiveConfig<'_>, scope: Scope) -> Result<Spend
 }
 
 /// Returns the limits, if a request's own `config` sets any.
-pub(super) fn limits_of_request(
+pub fn limits_of_request(
     request_config: Option<&BTreeMap<String, Value>>,
     config: &EffectiveConfig<'_>,
     scope: Scope,
-) -> Result<Option<SpendLimits>, WireError> {
+) -> Result<Option<SpendLimits>, SettingError> {
     let path = format!("budget.{}", scope.key());
     let names = |(key, value): (&String, &Value)| {
         let is_all = key == "budget" && value.get(scope.key()).is_some();

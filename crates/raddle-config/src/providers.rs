@@ -3,14 +3,14 @@
 mod choice;
 mod keys;
 mod presets;
-mod prices;
+pub(crate) mod prices;
 mod section;
 
-pub(crate) use self::choice::{ModelChoice, choose, model_setting};
+pub(crate) use self::choice::model_setting;
+pub use self::choice::{ModelChoice, choose};
 pub use self::keys::{KeyCommand, KeySource, OAuth, Secret, SignIn};
 pub(crate) use self::presets::PRESETS;
 pub use self::presets::Preset;
-pub(crate) use self::prices::problems as problems_of_prices;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use raddle_core::Price;
 
 use self::section::Section;
-use super::config::{Config, State};
+use crate::config::{Config, State};
 
 /// The model providers that the configuration names. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -72,7 +72,8 @@ pub struct ProviderChoice {
 pub struct ProviderError(String);
 
 impl Providers {
-    pub(super) fn of(config: &Arc<Config>) -> Self {
+    /// Returns the providers of a configuration, which may change later.
+    pub fn of(config: &Arc<Config>) -> Self {
         Self {
             config: config.clone(),
         }
@@ -154,7 +155,7 @@ pub(crate) fn resolve(
 
 /// Returns the usable providers of a configuration, the default one first. Leaves out others whose
 /// key takes a command: that may prompt the user.
-pub(crate) fn usable_providers(
+pub fn usable_providers(
     config: &toml::Table,
     default_provider: Option<&str>,
     file: &Path,
@@ -174,11 +175,7 @@ pub(crate) fn usable_providers(
 }
 
 /// Returns a provider as configured; a preset supplies values that are not set.
-pub(crate) fn read(
-    config: &toml::Table,
-    name: &str,
-    file: &Path,
-) -> Result<Provider, ProviderError> {
+pub fn read(config: &toml::Table, name: &str, file: &Path) -> Result<Provider, ProviderError> {
     let providers = config.get("model_providers");
     let section = Section {
         table: providers.and_then(|providers| providers.get(name)),

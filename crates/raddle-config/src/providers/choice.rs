@@ -1,23 +1,25 @@
 //! The choice of a provider for a model. `vendor/name` names both.
 
 use super::presets;
-use crate::services::config::effective;
+use crate::layers;
 
 /// A provider, and the name of a model there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ModelChoice<'a> {
-    pub(crate) provider: Option<&'a str>,
-    pub(crate) model: Option<&'a str>,
+pub struct ModelChoice<'a> {
+    /// The provider, if one is named or configured.
+    pub provider: Option<&'a str>,
+    /// Name of the model there.
+    pub model: Option<&'a str>,
 }
 
 /// Resolves a provider and a model, either of which may be missing. A name like `vendor/name`
 /// selects that vendor, unless the provider that is selected otherwise has such names itself.
-pub(crate) fn choose<'a>(
+pub fn choose<'a>(
     config: &'a toml::Table,
     provider: Option<&'a str>,
     model: Option<&'a str>,
 ) -> ModelChoice<'a> {
-    let default_provider = provider.or_else(|| effective::text(config, "model_provider"));
+    let default_provider = provider.or_else(|| layers::text(config, "model_provider"));
     if default_provider.is_some_and(|it| has_slashes(config, it)) {
         return ModelChoice {
             provider: default_provider,
@@ -38,7 +40,7 @@ pub(crate) fn choose<'a>(
     // is no plain name, except where names contain slashes.
     let is_name =
         |vendor: &str| model.is_none_or(|it| !it.contains('/')) || has_slashes(config, vendor);
-    let configured = || effective::text(config, "model").and_then(at_vendor);
+    let configured = || layers::text(config, "model").and_then(at_vendor);
     let configured = || configured().map(|it| it.0).filter(|it| is_name(it));
     ModelChoice {
         provider: default_provider.or_else(configured),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use raddle_core::ports::BoxFuture;
 
-use super::providers::{Provider, Secret};
+use crate::providers::{Provider, Secret};
 
 /// Client for the vendors' interfaces. Each error says what to do.
 pub trait Vendors: Send + Sync + fmt::Debug {

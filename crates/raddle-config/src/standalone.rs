@@ -3,17 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use raddle_protocol::{
-    ConfigEdit, ConfigLayerSource, MergeStrategy, ThreadStartParams, WriteStatus,
-};
-use raddle_rpc::ErrorObject;
+use raddle_protocol::{ConfigEdit, ConfigLayerSource, MergeStrategy, WriteStatus};
 
-use super::{Config, ConfigError, ConfigWriter, Override, keys, layers, value_of};
-use crate::server::Paths;
-use crate::services::models::{self, ModelsByProvider};
-use crate::services::providers::{self, Preset, Provider, ProviderChoice, ProviderError};
-use crate::services::vendors::OfferedModel;
-use crate::services::{processes, threads};
+use crate::config::{Config, ConfigWriter, State, check_table};
+use crate::config_error::ConfigError;
+use crate::models::{self, ModelsByProvider};
+use crate::overrides::{Override, value_of};
+use crate::paths::Paths;
+use crate::providers::{self, Preset, Provider, ProviderChoice, ProviderError};
+use crate::redaction::without_secrets;
+use crate::vendors::OfferedModel;
+use crate::{keys, layers};
 
 /// The configuration of a home, as a server would load it.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Configuration {
     /// Returns all effective values.
     pub fn values(&self) -> Vec<ConfigValue> {
         let state = self.config.state();
-        let redacted = layers::without_secrets(&state.merged);
+        let redacted = without_secrets(&state.merged);
         let mut values = Vec::new();
         layers::visit_leaves(&redacted, &mut Vec::new(), &mut |path| {
             if let Some(value) = layers::get(&redacted, path) {
@@ -96,7 +96,7 @@ impl Configuration {
     /// Returns the value of a key, which may be a table; none if it is not set.
     pub fn get(&self, key: &str) -> Result<Option<toml::Value>, String> {
         let path = path(key)?;
-        let redacted = layers::without_secrets(&self.config.state().merged);
+        let redacted = without_secrets(&self.config.state().merged);
         Ok(layers::get(&redacted, &path).cloned())
     }
 
@@ -130,7 +130,7 @@ impl Configuration {
             merge_strategy: MergeStrategy::Replace,
         };
         let written = self.config.write(&[edit], None, None, ConfigWriter::Local);
-        let written = written.map_err(|error| ErrorObject::from(error).message)?;
+        let written = written.map_err(|error| error.to_string())?;
         let is_overridden = written.status == WriteStatus::OkOverridden;
         Ok(WrittenValue {
             file: written.file_path,
@@ -150,27 +150,14 @@ impl Configuration {
         warnings.map(|it| it.summary).collect()
     }
 
-    /// Returns the invalid values that are in force, a sentence each, and the reasons why a new
-    /// thread is rejected.
-    pub fn problems(&self) -> Vec<String> {
-        let state = self.config.state();
-        let mut problems = state.problems.clone();
-        // Otherwise a thread would be rejected for these again, with other texts.
-        let state = state.without_problems();
-        let start = threads::settings(&ThreadStartParams::default(), &state).map(drop);
-        // A thread is rejected for the first of them only.
-        let budgets = threads::check_budgets(&state);
-        let network = processes::hosts(&state).map(drop);
-        for refusal in [start, budgets, network]
-            .into_iter()
-            .filter_map(Result::err)
-        {
-            let what = ErrorObject::from(refusal).message.to_string();
-            if !problems.contains(&what) {
-                problems.push(what);
-            }
-        }
-        problems
+    /// Returns the invalid values that are in force, a sentence each.
+    pub fn invalid_values(&self) -> Vec<String> {
+        self.config.state().problems.clone()
+    }
+
+    /// Returns the configuration without its invalid values.
+    pub fn valid_state(&self) -> State {
+        self.config.state().without_problems()
     }
 
     /// Returns what is wrong with the value of a key, with its origin.
@@ -179,7 +166,7 @@ impl Configuration {
         let value = layers::get(&self.config.state().merged, &path)?.clone();
         let mut table = toml::Table::new();
         layers::set(&mut table, &path, value);
-        let what = super::check_table(&table).invalid.into_iter().next()?;
+        let what = check_table(&table).invalid.into_iter().next()?;
         Some(format!("{what}, in {}", self.origin(&path)))
     }
 
@@ -256,7 +243,8 @@ impl Configuration {
             return layer.describe().to_owned();
         }
         let mut overrides = self.overrides.iter().rev();
-        let sets_path = |it: &&Override| path.starts_with(&it.path) || it.path.starts_with(path);
+        let sets_path =
+            |it: &&Override| path.starts_with(it.path()) || it.path().starts_with(path);
         overrides
             .find(sets_path)
             .map_or("-c", Override::origin)

@@ -3,21 +3,21 @@
 use raddle_protocol::AskForApproval;
 use serde_json::{Value, json};
 
-use super::{EffectiveConfig, layers};
-use crate::wire_error::WireError;
+use crate::layers;
 
-pub(crate) const KEY: &str = "approval_policy";
+/// The key of the approval policy.
+pub const APPROVAL_POLICY: &str = "approval_policy";
 
 /// A value that configurations for Codex may still have. The server cannot predict failures, so the
 /// agent decides when to ask.
 const ON_FAILURE: &str = "on-failure";
 
 /// The expected value, for error messages.
-pub(super) const EXPECTED_VALUE: &str = "one of untrusted, on-request, never, or a table `granular` with true or false \
+pub(crate) const EXPECTED_VALUE: &str = "one of untrusted, on-request, never, or a table `granular` with true or false \
     for sandbox_approval, rules and mcp_elicitations, and optionally for request_permissions and skill_approval";
 
 /// Parses a configured value; none if it is invalid.
-pub(super) fn read(value: &toml::Value) -> Option<AskForApproval> {
+pub(crate) fn read(value: &toml::Value) -> Option<AskForApproval> {
     let json = layers::to_json(value);
     if json == ON_FAILURE {
         return Some(AskForApproval::OnRequest);
@@ -35,17 +35,8 @@ pub(super) fn read(value: &toml::Value) -> Option<AskForApproval> {
     }
 }
 
-/// Returns the configured policy, or why it is invalid.
-pub(crate) fn of_config(config: &EffectiveConfig<'_>) -> Result<Option<AskForApproval>, WireError> {
-    let Some(value) = config.value(KEY) else {
-        return Ok(None);
-    };
-    let invalid = || config.refused(format!("`{KEY}` must be {EXPECTED_VALUE}"), &[KEY]);
-    read(value).ok_or_else(invalid).map(Some)
-}
-
 /// Returns the JSON schema of the value, for editors.
-pub(super) fn schema() -> Value {
+pub(crate) fn schema() -> Value {
     let names = AskForApproval::KNOWN.iter().filter(|it| **it != "granular");
     let kinds = [
         "sandbox_approval",

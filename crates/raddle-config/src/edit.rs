@@ -4,8 +4,8 @@ use raddle_protocol::{ConfigEdit, MergeStrategy};
 use serde_json::Value as Json;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-use super::{keys, layers, redaction};
-use crate::wire_error::WireError;
+use crate::config_error::ConfigWriteError;
+use crate::{keys, layers, redaction};
 
 /// A file after its edits.
 #[derive(Debug)]
@@ -16,9 +16,9 @@ pub(crate) struct EditedFile {
 }
 
 /// Applies all edits to a file's text, or says which one is invalid.
-pub(super) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<EditedFile, WireError> {
+pub(crate) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<EditedFile, ConfigWriteError> {
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
-        let line = super::line_of(text, error.span());
+        let line = layers::line_of(text, error.span());
         let what = error.message();
         invalid(format!("the file is not valid TOML: line {line}: {what}"))
     })?;
@@ -62,8 +62,8 @@ pub(super) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<EditedFile, Wire
     Ok(EditedFile { text, paths })
 }
 
-fn invalid(message: String) -> WireError {
-    WireError::ConfigWrite {
+fn invalid(message: String) -> ConfigWriteError {
+    ConfigWriteError::Rejected {
         kind: "configValidationError",
         message,
     }
@@ -74,7 +74,7 @@ fn set_value(
     path: &[String],
     value: &Json,
     upsert: bool,
-) -> Result<(), WireError> {
+) -> Result<(), ConfigWriteError> {
     let Some((first, rest)) = path.split_first() else {
         return Ok(());
     };
@@ -145,7 +145,7 @@ fn set_value(
     Ok(())
 }
 
-fn to_toml(value: &Json) -> Result<Value, WireError> {
+fn to_toml(value: &Json) -> Result<Value, ConfigWriteError> {
     Ok(match value {
         Json::Null => return Err(invalid("TOML has no null inside a list".to_owned())),
         Json::Bool(flag) => Value::from(*flag),
@@ -188,7 +188,7 @@ mod tests {
             .collect();
         match apply(text, &edits) {
             Ok(edited) => Ok(edited.text),
-            Err(WireError::ConfigWrite { message, .. }) => Err(message),
+            Err(ConfigWriteError::Rejected { message, .. }) => Err(message),
             Err(other) => Err(format!("{other:?}")),
         }
     }

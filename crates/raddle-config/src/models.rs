@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use raddle_protocol::{InputModality, Model, ReasoningEffortOption};
 
-use super::config::State;
-use super::providers::{ModelChoice, choose};
-use super::vendors::OfferedModel;
+use crate::config::State;
+use crate::providers::{ModelChoice, choose};
+use crate::vendors::OfferedModel;
 
 /// Reasoning efforts that map to every provider's names.
 const EFFORTS: &[(&str, &str)] = &[
@@ -19,12 +19,12 @@ const EFFORTS: &[(&str, &str)] = &[
 ];
 
 /// The models that providers offer, each list with its provider's name.
-pub(crate) type ModelsByProvider = [(String, Arc<[OfferedModel]>)];
+pub type ModelsByProvider = [(String, Arc<[OfferedModel]>)];
 
 /// Returns the models: those of the configuration, the default first, then those of the providers.
 /// Never empty: clients need an entry to show, so without configuration there is one that says what
 /// to configure.
-pub(crate) fn all(config: &State, user_file: &Path, known: &ModelsByProvider) -> Vec<Model> {
+pub fn all(config: &State, user_file: &Path, known: &ModelsByProvider) -> Vec<Model> {
     let effort = config.text("model_reasoning_effort").unwrap_or("medium");
     let default_name = default_provider(config);
     let mut seen = HashSet::new();
@@ -97,13 +97,13 @@ pub(crate) fn entries<'a>(config: &'a State, known: &'a ModelsByProvider) -> Vec
 }
 
 /// Returns the provider that threads use by default.
-pub(crate) fn default_provider(config: &State) -> Option<&str> {
+pub fn default_provider(config: &State) -> Option<&str> {
     choose(&config.merged, None, config.text("model")).provider
 }
 
 /// Whether the configuration names a model of the default provider, which the list shows without
 /// its provider.
-pub(crate) fn is_of_default_provider(config: &State, name: &str) -> bool {
+pub fn is_of_default_provider(config: &State, name: &str) -> bool {
     let default_name = default_provider(config);
     let mut choices = configured(config).into_iter();
     choices.any(|it| it.provider == default_name && it.model == Some(name))

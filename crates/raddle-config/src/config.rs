@@ -1,25 +1,8 @@
 //! The configuration: files and the command line in layers, and the user's file to write to.
-//!
-//! Nothing in a workspace is ever a layer.
 
-pub(crate) mod approval;
-mod edit;
-pub(crate) mod effective;
-mod keys;
-mod layers;
-mod loader;
-mod local_disk;
-mod redaction;
-mod schema;
-mod standalone;
-mod suggestions;
-
-use std::fmt;
 use std::fs;
 use std::io;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
@@ -31,134 +14,20 @@ use raddle_protocol::{
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-pub(crate) use self::edit::EditedFile;
-pub(crate) use self::effective::EffectiveConfig;
-use self::layers::{Layer, Layers};
-pub(crate) use self::loader::{ConfigLoader, ConfigSnapshot};
-pub use self::schema::schema;
-pub use self::standalone::{ConfigModel, ConfigValue, Configuration, WrittenValue, presets};
-use super::providers;
-use crate::server::Paths;
-use crate::wire_error::WireError;
+use crate::config_error::{ConfigError, ConfigWriteError};
+use crate::edit::{self, EditedFile};
+use crate::layers::{Layer, Layers};
+use crate::overrides::Override;
+use crate::paths::Paths;
+use crate::providers::prices;
+use crate::redaction::redacted_json;
+use crate::{keys, layers, local_disk};
 
-/// A setting that a program is started with: a `-c key=value` of the command line, or an
-/// environment variable.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Override {
-    path: Vec<String>,
-    value: toml::Value,
-    /// Name of the environment variable, if it came from one.
-    variable: Option<String>,
-}
-
-impl Override {
-    /// Returns the settings from the environment, by a lookup of variables. They come before those
-    /// of the command line, which are stronger. An empty variable counts as unset.
-    pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Self> {
-        let from_variables = keys::variables().filter_map(|(key, name)| {
-            let value = variable(&name).filter(|it| !it.trim().is_empty())?;
-            Some(Self {
-                path: vec![key.to_owned()],
-                value: value.trim().into(),
-                variable: Some(name),
-            })
-        });
-        from_variables.collect()
-    }
-
-    /// Returns its origin, for people.
-    fn origin(&self) -> &str {
-        self.variable.as_deref().unwrap_or("-c")
-    }
-}
-
-impl FromStr for Override {
-    type Err = String;
-
-    /// Parses the value as TOML; anything else is a plain string.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (key, value) = text
-            .split_once('=')
-            .ok_or_else(|| format!("`{text}` has no `=`; write key=value"))?;
-        let path =
-            layers::key_path(key.trim()).map_err(|error| format!("`{}`: {error}", key.trim()))?;
-        Ok(Self {
-            path,
-            value: value_of(value),
-            variable: None,
-        })
-    }
-}
-
-/// Parses a value as people write it: text that is not TOML is a plain string.
-fn value_of(text: &str) -> toml::Value {
-    let text = text.trim();
-    format!("x = {text}")
-        .parse::<toml::Table>()
-        .ok()
-        .and_then(|mut table| table.remove("x"))
-        .unwrap_or_else(|| toml::Value::String(text.to_owned()))
-}
-
-impl Override {
-    /// Returns the key, part by part.
-    pub fn path(&self) -> &[String] {
-        &self.path
-    }
-
-    /// Returns the value as JSON, for the `config` member of a request.
-    pub fn to_json(&self) -> serde_json::Value {
-        layers::to_json(&self.value)
-    }
-}
-
-impl fmt::Display for Override {
-    /// Writes the form that `-c` accepts.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, part) in self.path.iter().enumerate() {
-            let dot = if number > 0 { "." } else { "" };
-            write!(f, "{dot}{}", toml_edit::Key::new(part).display_repr())?;
-        }
-        write!(f, "={}", self.value)
-    }
-}
-
-/// Reason why the configuration cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// A file is not TOML. The line itself is not shown: it may contain a key.
-    #[error("{} is not valid TOML: line {line}: {what}", path.display())]
-    Syntax {
-        /// Path of the file.
-        path: PathBuf,
-        /// Line number, counted from 1.
-        line: usize,
-        /// Message of the parser.
-        what: String,
-    },
-    /// The file exists but cannot be read.
-    #[error("cannot read {}: {error}", path.display())]
-    Read {
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the system.
-        error: io::Error,
-    },
-}
-
-impl ConfigError {
-    /// Returns the file that cannot be used.
-    fn path(&self) -> &Path {
-        match self {
-            Self::Syntax { path, .. } | Self::Read { path, .. } => path,
-        }
-    }
-}
-
+/// The configuration of a home, with its files as last loaded.
 #[derive(Debug)]
-pub(crate) struct Config {
-    system: PathBuf,
-    user: PathBuf,
+pub struct Config {
+    pub(crate) system: PathBuf,
+    pub(crate) user: PathBuf,
     flags: Layer,
     state: RwLock<Arc<State>>,
     /// Held while the user's file is written.
@@ -169,8 +38,8 @@ pub(crate) struct Config {
 
 /// The configuration as last loaded.
 #[derive(Debug)]
-pub(crate) struct State {
-    layers: Layers,
+pub struct State {
+    pub(crate) layers: Layers,
     system: FileStamp,
     user: FileStamp,
     /// Whether the files were older than the timestamp granularity when they were loaded, so that
@@ -181,9 +50,9 @@ pub(crate) struct State {
     /// Warnings about it, for people.
     warnings: Vec<ConfigWarningNotification>,
     /// The warnings about invalid values that are in force.
-    problems: Vec<String>,
+    pub(crate) problems: Vec<String>,
     /// All models it names, as `model/list` returns them; serialised on first use.
-    pub(crate) model_list: OnceLock<Box<RawValue>>,
+    pub model_list: OnceLock<Box<RawValue>>,
 }
 
 /// Stamp of a file; it differs once the file has changed.
@@ -195,10 +64,10 @@ const TIMESTAMP_GRANULARITY: Duration = Duration::from_secs(2);
 
 impl Config {
     /// Loads every layer. A file that cannot be used keeps the server from starting.
-    pub(crate) fn open(paths: &Paths, overrides: &[Override]) -> Result<Self, ConfigError> {
+    pub fn open(paths: &Paths, overrides: &[Override]) -> Result<Self, ConfigError> {
         let mut table = toml::Table::new();
         for it in overrides {
-            layers::set(&mut table, &it.path, it.value.clone());
+            layers::set(&mut table, it.path(), it.value().clone());
         }
         let version = version_of(table.to_string().as_bytes());
         let flags = Layer {
@@ -219,12 +88,12 @@ impl Config {
     }
 
     /// Returns the path of the user's own file, which may not exist.
-    pub(crate) fn user_file(&self) -> &Path {
+    pub fn user_file(&self) -> &Path {
         &self.user
     }
 
     /// Returns the warnings about the current configuration, for people.
-    pub(crate) fn warnings(&self) -> Vec<ConfigWarningNotification> {
+    pub fn warnings(&self) -> Vec<ConfigWarningNotification> {
         match self.refresh() {
             Ok(state) => state.warnings.clone(),
             Err(error) => vec![ConfigWarningNotification {
@@ -237,7 +106,7 @@ impl Config {
     }
 
     /// Returns the configuration as last loaded. Never blocks on the disk.
-    pub(crate) fn state(&self) -> Arc<State> {
+    pub fn state(&self) -> Arc<State> {
         self.state
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -246,7 +115,7 @@ impl Config {
 
     /// Returns the current configuration, and reloads files that changed. A file that has become
     /// unusable is an error, and the last state stays in force. Blocks on the disk.
-    pub(crate) fn refresh(&self) -> Result<Arc<State>, ConfigError> {
+    pub fn refresh(&self) -> Result<Arc<State>, ConfigError> {
         if let Some(state) = self.unchanged().or_else(|| self.unchanged_text()) {
             return Ok(state);
         }
@@ -257,7 +126,7 @@ impl Config {
 
     /// Returns the current configuration, if that needs no waiting: the files are on local disks,
     /// whose metadata is in memory, and have not changed.
-    pub(super) fn without_blocking(&self) -> Option<Arc<State>> {
+    pub fn without_blocking(&self) -> Option<Arc<State>> {
         self.is_local.then(|| self.unchanged()).flatten()
     }
 
@@ -287,15 +156,15 @@ impl Config {
     }
 
     /// Writes the user's file, all edits or none.
-    pub(crate) fn write(
+    pub fn write(
         &self,
         edits: &[ConfigEdit],
         expected_version: Option<&str>,
         file_path: Option<&str>,
         writer: ConfigWriter,
-    ) -> Result<ConfigWriteResponse, WireError> {
+    ) -> Result<ConfigWriteResponse, ConfigWriteError> {
         if file_path.is_some_and(|path| Path::new(path) != self.user) {
-            return Err(WireError::ConfigWrite {
+            return Err(ConfigWriteError::Rejected {
                 kind: "configLayerReadonly",
                 message: format!(
                     "only the user's configuration can be written: {}",
@@ -307,7 +176,7 @@ impl Config {
         let _lock = lock_file(&self.user)?;
         let old_text = read_or_empty(&self.user)?;
         if expected_version.is_some_and(|expected| expected != version_of(old_text.as_bytes())) {
-            return Err(WireError::ConfigWrite {
+            return Err(ConfigWriteError::Rejected {
                 kind: "configVersionConflict",
                 message: "the configuration has changed since it was read; read it again and retry"
                     .to_owned(),
@@ -317,7 +186,7 @@ impl Config {
         if writer == ConfigWriter::Remote && !self.lets_remote_clients_set_programs() {
             let table = |text: &str| text.parse().unwrap_or_default();
             if let Some(key) = keys::guarded_change(&table(&old_text), &table(&text)) {
-                return Err(WireError::ConfigWrite {
+                return Err(ConfigWriteError::Rejected {
                     kind: "configLayerReadonly",
                     message: format!(
                         "`{key}` names programs, destinations of keys or prices, so a \
@@ -329,9 +198,7 @@ impl Config {
             }
         }
         replace_file(&self.user, &text)?;
-        let state = self
-            .refresh()
-            .map_err(|error| WireError::Refused(error.to_string().into()))?;
+        let state = self.refresh().map_err(ConfigWriteError::Unusable)?;
         let overridden = paths
             .iter()
             .find_map(|path| state.layers.overriding_user(path));
@@ -361,7 +228,7 @@ impl Config {
 
 /// Origin of a write to the user's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ConfigWriter {
+pub enum ConfigWriter {
     /// A local process of the user: a command line, or the process that started the server.
     Local,
     /// A client that connected over a socket.
@@ -370,27 +237,32 @@ pub(crate) enum ConfigWriter {
 
 impl State {
     /// Returns the response to `config/read`.
-    pub(crate) fn read_response(&self, include_layers: bool) -> ConfigReadResponse {
+    pub fn read_response(&self, include_layers: bool) -> ConfigReadResponse {
         ConfigReadResponse {
-            config: layers::redacted_json(&self.merged),
+            config: redacted_json(&self.merged),
             origins: self.layers.origins(),
             layers: include_layers.then(|| self.layers.for_client()),
         }
     }
 
     /// Returns a string of the merged configuration.
-    pub(crate) fn text(&self, key: &str) -> Option<&str> {
-        effective::text(&self.merged, key)
+    pub fn text(&self, key: &str) -> Option<&str> {
+        layers::text(&self.merged, key)
     }
 
     /// Whether the `PATH` of commands includes the additions of the user's login shell.
-    pub(crate) fn asks_login_shell(&self) -> bool {
+    pub fn asks_login_shell(&self) -> bool {
         self.value("login_shell_path") != Some(&toml::Value::Boolean(false))
     }
 
     /// Returns a value of the merged configuration.
-    pub(crate) fn value(&self, key: &str) -> Option<&toml::Value> {
+    pub fn value(&self, key: &str) -> Option<&toml::Value> {
         self.merged.get(key)
+    }
+
+    /// Returns the merged configuration.
+    pub fn table(&self) -> &toml::Table {
+        &self.merged
     }
 }
 
@@ -445,7 +317,7 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
 
 impl State {
     /// Returns the same state without invalid values.
-    fn without_problems(&self) -> Self {
+    pub(crate) fn without_problems(&self) -> Self {
         Self {
             layers: self.layers.clone(),
             system: self.system,
@@ -460,11 +332,9 @@ impl State {
 }
 
 /// Returns the invalid and unused values of a table, a sentence each.
-fn check_table(table: &toml::Table) -> keys::LayerProblems {
+pub(crate) fn check_table(table: &toml::Table) -> keys::LayerProblems {
     let mut problems = keys::check_layer(table);
-    problems
-        .invalid
-        .extend(providers::problems_of_prices(table));
+    problems.invalid.extend(prices::problems(table));
     problems
 }
 
@@ -475,7 +345,7 @@ fn read_layer(path: &Path, source: ConfigLayerSource) -> Result<Layer, ConfigErr
     })?;
     let syntax_error = |error: toml::de::Error| ConfigError::Syntax {
         path: path.to_owned(),
-        line: line_of(&text, error.span()),
+        line: layers::line_of(&text, error.span()),
         what: error.message().to_owned(),
     };
     let table = text.parse().map_err(syntax_error)?;
@@ -484,12 +354,6 @@ fn read_layer(path: &Path, source: ConfigLayerSource) -> Result<Layer, ConfigErr
         version: version_of(text.as_bytes()),
         table,
     })
-}
-
-/// Returns the line, counted from 1, in which a span begins.
-fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
-    let preceding = text.as_bytes().iter().take(span.map_or(0, |it| it.start));
-    1 + preceding.filter(|it| **it == b'\n').count()
 }
 
 fn read_or_empty(path: &Path) -> io::Result<String> {
@@ -580,48 +444,4 @@ fn overwrite(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.set_len(text.len() as u64)?;
     file.sync_all()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn overrides() {
-        for (text, path, value) in [
-            ("model=x", vec!["model"], toml::Value::String("x".into())),
-            (
-                r#"model="x""#,
-                vec!["model"],
-                toml::Value::String("x".into()),
-            ),
-            ("a.b = 3", vec!["a", "b"], toml::Value::Integer(3)),
-            (
-                r#"projects."/a.b".trust_level=trusted"#,
-                vec!["projects", "/a.b", "trust_level"],
-                toml::Value::String("trusted".into()),
-            ),
-            ("x=true", vec!["x"], toml::Value::Boolean(true)),
-            ("x=", vec!["x"], toml::Value::String(String::new())),
-            ("x=a=b", vec!["x"], toml::Value::String("a=b".into())),
-            (
-                r#"a={b = "c", d = [1, 2.5]}"#,
-                vec!["a"],
-                toml::Value::Table(toml::toml! { b = "c"
-                d = [1, 2.5] }),
-            ),
-        ] {
-            let parsed: Override = text.parse().expect(text);
-            assert_eq!(
-                (parsed.path, parsed.value),
-                (path.into_iter().map(str::to_owned).collect(), value),
-                "{text}"
-            );
-            let rendered = text.parse::<Override>().expect(text).to_string();
-            assert_eq!(rendered.parse(), text.parse::<Override>(), "{rendered}");
-        }
-        for text in ["model", "=x", "a..b=1", r#"a."b=1"#] {
-            assert!(text.parse::<Override>().is_err(), "{text}");
-        }
-    }
 }

@@ -1,21 +1,20 @@
 //! Layers of configuration: the values of each, which value wins, and its origin.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use raddle_protocol::{ConfigLayer, ConfigLayerMetadata, ConfigLayerSource};
-
-use super::redaction::redact;
+use raddle_protocol::{ConfigLayerMetadata, ConfigLayerSource};
 
 /// One source of configuration.
 #[derive(Clone, Debug)]
-pub(super) struct Layer {
-    pub(super) source: ConfigLayerSource,
-    pub(super) version: String,
-    pub(super) table: toml::Table,
+pub(crate) struct Layer {
+    pub(crate) source: ConfigLayerSource,
+    pub(crate) version: String,
+    pub(crate) table: toml::Table,
 }
 
 impl Layer {
-    pub(super) fn metadata(&self) -> ConfigLayerMetadata {
+    pub(crate) fn metadata(&self) -> ConfigLayerMetadata {
         ConfigLayerMetadata {
             name: self.source.clone(),
             version: self.version.clone(),
@@ -23,7 +22,7 @@ impl Layer {
     }
 
     /// Returns the layer's file, if it has one.
-    pub(super) fn file(&self) -> Option<&str> {
+    pub(crate) fn file(&self) -> Option<&str> {
         match &self.source {
             ConfigLayerSource::System(it) => Some(&it.file),
             ConfigLayerSource::User(it) => Some(&it.file),
@@ -32,26 +31,26 @@ impl Layer {
     }
 
     /// Returns a name of the layer, for people.
-    pub(super) fn describe(&self) -> &str {
+    pub(crate) fn describe(&self) -> &str {
         self.file().unwrap_or("the command line")
     }
 }
 
 /// All layers, weakest first.
 #[derive(Clone, Debug)]
-pub(super) struct Layers(Vec<Layer>);
+pub(crate) struct Layers(Vec<Layer>);
 
 impl Layers {
-    pub(super) fn new(layers: Vec<Layer>) -> Self {
+    pub(crate) fn new(layers: Vec<Layer>) -> Self {
         Self(layers)
     }
 
-    pub(super) fn each(&self) -> impl Iterator<Item = &Layer> {
+    pub(crate) fn each(&self) -> impl DoubleEndedIterator<Item = &Layer> {
         self.0.iter()
     }
 
     /// Merges all layers: tables are joined, anything else is replaced.
-    pub(super) fn merged(&self) -> toml::Table {
+    pub(crate) fn merged(&self) -> toml::Table {
         let mut merged = toml::Table::new();
         for layer in &self.0 {
             join(&mut merged, &layer.table);
@@ -60,7 +59,7 @@ impl Layers {
     }
 
     /// Returns the layer that each effective value comes from.
-    pub(super) fn origins(&self) -> BTreeMap<String, ConfigLayerMetadata> {
+    pub(crate) fn origins(&self) -> BTreeMap<String, ConfigLayerMetadata> {
         let mut origins = BTreeMap::new();
         visit_leaves(&self.merged(), &mut Vec::new(), &mut |path| {
             if let Some((layer, _)) = self.winner(path) {
@@ -70,39 +69,7 @@ impl Layers {
         origins
     }
 
-    /// Returns the layers for a client: strongest first, without an empty layer of the command
-    /// line.
-    pub(super) fn for_client(&self) -> Vec<ConfigLayer> {
-        let view = |layer: &Layer| ConfigLayer {
-            name: layer.source.clone(),
-            version: layer.version.clone(),
-            config: redacted_json(&layer.table),
-            disabled_reason: None,
-        };
-        let is_empty_command_line = |layer: &&Layer| {
-            layer.source == ConfigLayerSource::SessionFlags && layer.table.is_empty()
-        };
-        self.0
-            .iter()
-            .rev()
-            .filter(|layer| !is_empty_command_line(layer))
-            .map(view)
-            .collect()
-    }
-
-    /// Returns a layer stronger than the user's that sets this value, and the redacted value.
-    pub(super) fn overriding_user(&self, path: &[String]) -> Option<(&Layer, toml::Value)> {
-        let (layer, _) = self.winner(path).filter(|(layer, _)| {
-            !matches!(
-                layer.source,
-                ConfigLayerSource::User(_) | ConfigLayerSource::System(_)
-            )
-        })?;
-        let table = without_secrets(&layer.table);
-        Some((layer, get(&table, path)?.clone()))
-    }
-
-    pub(super) fn winner(&self, path: &[String]) -> Option<(&Layer, &toml::Value)> {
+    pub(crate) fn winner(&self, path: &[String]) -> Option<(&Layer, &toml::Value)> {
         self.0
             .iter()
             .rev()
@@ -111,7 +78,7 @@ impl Layers {
 }
 
 /// Parses a dotted path; parts with dots in them are quoted.
-pub(super) fn key_path(text: &str) -> Result<Vec<String>, String> {
+pub(crate) fn key_path(text: &str) -> Result<Vec<String>, String> {
     if text.is_empty() {
         return Err("the key must not be empty".to_owned());
     }
@@ -129,7 +96,7 @@ pub(super) fn key_path(text: &str) -> Result<Vec<String>, String> {
 }
 
 /// Sets a value. Creates the tables above it, and replaces values in their place.
-pub(super) fn set(table: &mut toml::Table, path: &[String], value: toml::Value) {
+pub(crate) fn set(table: &mut toml::Table, path: &[String], value: toml::Value) {
     let Some((last, parents)) = path.split_last() else {
         return;
     };
@@ -150,7 +117,7 @@ pub(super) fn set(table: &mut toml::Table, path: &[String], value: toml::Value) 
 }
 
 /// Removes the value at a path, if there is one.
-pub(super) fn remove(table: &mut toml::Table, path: &[String]) {
+pub(crate) fn remove(table: &mut toml::Table, path: &[String]) {
     let Some((last, parents)) = path.split_last() else {
         return;
     };
@@ -159,7 +126,19 @@ pub(super) fn remove(table: &mut toml::Table, path: &[String]) {
     table.map(|it| it.remove(last));
 }
 
-pub(super) fn get<'a>(table: &'a toml::Table, path: &[String]) -> Option<&'a toml::Value> {
+/// Returns a string that is not empty.
+pub(crate) fn text<'a>(table: &'a toml::Table, key: &str) -> Option<&'a str> {
+    let text = table.get(key).and_then(toml::Value::as_str);
+    text.filter(|text| !text.is_empty())
+}
+
+/// Returns the line, counted from 1, in which a span begins.
+pub(crate) fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
+    let preceding = text.as_bytes().iter().take(span.map_or(0, |it| it.start));
+    1 + preceding.filter(|it| **it == b'\n').count()
+}
+
+pub(crate) fn get<'a>(table: &'a toml::Table, path: &[String]) -> Option<&'a toml::Value> {
     let (first, rest) = path.split_first()?;
     let value = table.get(first)?;
     if rest.is_empty() {
@@ -170,7 +149,7 @@ pub(super) fn get<'a>(table: &'a toml::Table, path: &[String]) -> Option<&'a tom
 }
 
 /// Returns the path of a value that both tables have, and that differs.
-pub(super) fn difference(a: &toml::Table, b: &toml::Table) -> Option<Vec<String>> {
+pub(crate) fn difference(a: &toml::Table, b: &toml::Table) -> Option<Vec<String>> {
     b.iter().find_map(|(key, value)| {
         let below = match (a.get(key)?, value) {
             (toml::Value::Table(a), toml::Value::Table(b)) => difference(a, b)?,
@@ -182,7 +161,7 @@ pub(super) fn difference(a: &toml::Table, b: &toml::Table) -> Option<Vec<String>
 }
 
 /// Joins a table into another: tables in both are joined, anything else is replaced.
-pub(super) fn join(into: &mut toml::Table, from: &toml::Table) {
+pub(crate) fn join(into: &mut toml::Table, from: &toml::Table) {
     for (key, value) in from {
         match (into.get_mut(key), value) {
             (Some(toml::Value::Table(into)), toml::Value::Table(from)) => join(into, from),
@@ -193,7 +172,7 @@ pub(super) fn join(into: &mut toml::Table, from: &toml::Table) {
     }
 }
 
-pub(super) fn visit_leaves(
+pub(crate) fn visit_leaves(
     table: &toml::Table,
     path: &mut Vec<String>,
     visit: &mut impl FnMut(&[String]),
@@ -209,7 +188,7 @@ pub(super) fn visit_leaves(
 }
 
 /// Converts a JSON value. Null, and values that TOML cannot hold, are omitted.
-pub(super) fn from_json(value: &serde_json::Value) -> Option<toml::Value> {
+pub(crate) fn from_json(value: &serde_json::Value) -> Option<toml::Value> {
     use serde_json::Value;
     Some(match value {
         Value::Null => return None,
@@ -228,18 +207,7 @@ pub(super) fn from_json(value: &serde_json::Value) -> Option<toml::Value> {
     })
 }
 
-/// Converts a table to JSON, with secrets redacted.
-pub(super) fn redacted_json(table: &toml::Table) -> serde_json::Value {
-    to_json(&toml::Value::Table(without_secrets(table)))
-}
-
-pub(super) fn without_secrets(table: &toml::Table) -> toml::Table {
-    let mut table = table.clone();
-    redact(&mut table);
-    table
-}
-
-pub(super) fn to_json(value: &toml::Value) -> serde_json::Value {
+pub(crate) fn to_json(value: &toml::Value) -> serde_json::Value {
     use serde_json::Value;
     match value {
         toml::Value::String(text) => Value::from(text.as_str()),

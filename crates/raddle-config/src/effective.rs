@@ -4,11 +4,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use raddle_protocol::AskForApproval;
 use serde_json::Value;
 
-use super::suggestions::nearest;
-use super::{State, keys, layers};
-use crate::wire_error::{WireError, quoted};
+use crate::approval::{self, APPROVAL_POLICY};
+use crate::config::State;
+use crate::setting_error::{SettingError, quoted};
+use crate::suggestions::nearest;
+use crate::{keys, layers};
 
 /// Keys that bound the agent, and that a thread can set for itself.
 const THREAD_KEYS: &[&str] = &[
@@ -59,20 +62,20 @@ const FAMILIES: &[&str] = &[
 ];
 
 /// Reduces a name to its letters and digits in lower case, so that all naming styles compare equal.
-pub(crate) fn letters(name: &str) -> String {
+pub fn letters(name: &str) -> String {
     let letters = name.chars().filter(|it| it.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()
 }
 
 /// Whether a name begins like a key or member that bounds the agent.
-pub(crate) fn may_bound(name: &str) -> bool {
+pub fn may_bound(name: &str) -> bool {
     let name = letters(name);
     FAMILIES.iter().any(|it| name.starts_with(it))
 }
 
 /// All layers merged, with a request's own `config` above them.
 #[derive(Debug)]
-pub(crate) struct EffectiveConfig<'a> {
+pub struct EffectiveConfig<'a> {
     table: Cow<'a, toml::Table>,
     state: &'a State,
     /// The keys that the request itself sets.
@@ -113,10 +116,7 @@ impl OwnKey {
 impl State {
     /// Merges a request's `config`: keys may be dotted, values may be tables. Null values are
     /// ignored.
-    pub(crate) fn with_request(
-        &self,
-        config: Option<&BTreeMap<String, Value>>,
-    ) -> EffectiveConfig<'_> {
+    pub fn with_request(&self, config: Option<&BTreeMap<String, Value>>) -> EffectiveConfig<'_> {
         let mut table = Cow::Borrowed(&self.merged);
         let mut request_keys = Vec::new();
         for (key, value) in config.into_iter().flatten() {
@@ -141,27 +141,28 @@ impl State {
 
 impl EffectiveConfig<'_> {
     /// Returns a string that is not empty.
-    pub(crate) fn text(&self, key: &str) -> Option<&str> {
-        text(&self.table, key)
+    pub fn text(&self, key: &str) -> Option<&str> {
+        layers::text(&self.table, key)
     }
 
     /// Returns the merged table.
-    pub(crate) fn table(&self) -> &toml::Table {
+    pub fn table(&self) -> &toml::Table {
         &self.table
     }
 
-    pub(crate) fn value(&self, key: &str) -> Option<&toml::Value> {
+    /// Returns a value of the merged table.
+    pub fn value(&self, key: &str) -> Option<&toml::Value> {
         self.table.get(key)
     }
 
     /// Whether the request itself sets a key, or one in its table.
-    pub(crate) fn names(&self, key: &str) -> bool {
+    pub fn names(&self, key: &str) -> bool {
         self.request_keys.iter().any(|it| it.first() == key)
     }
 
     /// Returns the rank of the layer that sets a key; none if no layer does. The request itself
     /// ranks highest.
-    pub(crate) fn strength(&self, key: &str) -> Option<usize> {
+    pub fn strength(&self, key: &str) -> Option<usize> {
         let layers = self.state.layers.each();
         let layers: Vec<bool> = layers.map(|it| it.table.contains_key(key)).collect();
         match self.names(key) {
@@ -173,7 +174,7 @@ impl EffectiveConfig<'_> {
     /// Rejects bounds in a request that no thread can set for itself or that the server does not
     /// know: the client would take them for limits that do not apply. Also rejects two different
     /// values of one bound. Without tools, only limits on models are bounds.
-    pub(crate) fn bounds(&self, has_tools: bool) -> Result<(), WireError> {
+    pub fn bounds(&self, has_tools: bool) -> Result<(), SettingError> {
         let is_bound = |it: &&OwnKey| match has_tools {
             true => may_bound(it.first()) || resembles_bound(it.first()),
             false => letters(it.first()).starts_with(BUDGET),
@@ -190,7 +191,7 @@ impl EffectiveConfig<'_> {
                 let mut earlier = bounds[..index].iter();
                 let conflicting = earlier.find(|it| layers::get(&it.layer, &path).is_some());
                 let name = |it: &OwnKey| format!("config.{}", quoted(&it.name));
-                return Err(WireError::Contradiction {
+                return Err(SettingError::Contradiction {
                     first: conflicting.map_or_else(|| "config".to_owned(), |it| name(it)),
                     second: name(key),
                 });
@@ -198,13 +199,13 @@ impl EffectiveConfig<'_> {
             layers::join(&mut merged_bounds, &key.layer);
         }
         match keys::first_unknown_bound(&merged_bounds) {
-            Some(problem) => Err(WireError::Refused(quoted(&problem).into_owned().into())),
+            Some(problem) => Err(SettingError::Refused(quoted(&problem).into_owned())),
             None => Ok(()),
         }
     }
 
     /// Rejects a key that no thread can set for itself, unless its value is the one in force.
-    fn reject_operator_key(&self, key: &str) -> Result<(), WireError> {
+    fn reject_operator_key(&self, key: &str) -> Result<(), SettingError> {
         let value = self.table.get(key);
         let is_known = keys::known(&[key.to_owned()]).is_some();
         if is_known && value == self.state.merged.get(key) {
@@ -222,12 +223,12 @@ impl EffectiveConfig<'_> {
                 THREAD_KEYS.join(", ")
             ),
         };
-        Err(WireError::Refused(what.into()))
+        Err(SettingError::Refused(what))
     }
 
     /// Returns the error for an invalid value, with the file that sets it. If the request itself
     /// sets it, no file is named.
-    pub(crate) fn refused(&self, what: String, path: &[&str]) -> WireError {
+    pub fn refused(&self, what: String, path: &[&str]) -> SettingError {
         let path: Vec<String> = path.iter().map(|it| (*it).to_owned()).collect();
         let is_in_request =
             |key: &OwnKey| key.path.starts_with(&path) || path.starts_with(&key.path);
@@ -235,10 +236,22 @@ impl EffectiveConfig<'_> {
             true => None,
             false => self.state.layers.winner(&path),
         };
-        WireError::Refused(match layer {
-            Some((layer, _)) => format!("{what}, in {}", layer.describe()).into(),
-            None => what.into(),
+        SettingError::Refused(match layer {
+            Some((layer, _)) => format!("{what}, in {}", layer.describe()),
+            None => what,
         })
+    }
+
+    /// Returns the configured approval policy, or why it is invalid.
+    pub fn approval_policy(&self) -> Result<Option<AskForApproval>, SettingError> {
+        let Some(value) = self.value(APPROVAL_POLICY) else {
+            return Ok(None);
+        };
+        let invalid = || {
+            let what = format!("`{APPROVAL_POLICY}` must be {}", approval::EXPECTED_VALUE);
+            self.refused(what, &[APPROVAL_POLICY])
+        };
+        approval::read(value).ok_or_else(invalid).map(Some)
     }
 }
 
@@ -246,9 +259,4 @@ impl EffectiveConfig<'_> {
 fn resembles_bound(key: &str) -> bool {
     let is_known = keys::known(&[key.to_owned()]).is_some();
     !is_known && nearest(key, THREAD_KEYS.iter().copied()).is_some()
-}
-
-pub(crate) fn text<'a>(table: &'a toml::Table, key: &str) -> Option<&'a str> {
-    let text = table.get(key).and_then(toml::Value::as_str);
-    text.filter(|text| !text.is_empty())
 }

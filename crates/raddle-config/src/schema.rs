@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::approval;
-use super::keys::{ConfigKey, KEYS, Kind, is_placeholder};
+use crate::approval;
+use crate::keys::{ConfigKey, KEYS, Kind, is_placeholder};
 
 /// Returns the schema, in the draft that TOML editors support.
 pub fn schema() -> Value {

@@ -8,7 +8,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Config, ConfigError, State};
+use raddle_config::{Config, ConfigError, State};
+
 use crate::disk::DiskExecutor;
 use crate::wire_error::WireError;
 

@@ -3,14 +3,12 @@
 //!
 //! A profile that no sandbox here can enforce is rejected. It is never replaced by a wider one.
 
-use raddle_core::{PermissionProfile, Sandbox};
-use raddle_protocol::{
-    PermissionProfileSummary, ReadOnlySandboxPolicy, SandboxPolicy, WorkspaceWriteSandboxPolicy,
-};
+use raddle_core::PermissionProfile;
+use raddle_protocol::{ReadOnlySandboxPolicy, SandboxPolicy, WorkspaceWriteSandboxPolicy};
 
-use crate::services::config::EffectiveConfig;
-use crate::services::{ServerState, processes, threads};
-use crate::wire_error::{WireError, quoted};
+use crate::effective::EffectiveConfig;
+use crate::sandbox_mode;
+use crate::setting_error::{SettingError, quoted};
 
 /// The built-in profiles, with a description of each for people.
 const BUILT_IN: [(&str, &str); 3] = [
@@ -38,23 +36,15 @@ const EXTENDS_MAX: usize = 8;
 
 /// A sandbox, and the profile that it was made from.
 #[derive(Debug)]
-pub(crate) struct SandboxChoice {
-    pub(crate) policy: SandboxPolicy,
-    pub(crate) profile: Option<PermissionProfile>,
-}
-
-impl SandboxChoice {
-    /// Converts the policy to the form that a thread stores.
-    pub(crate) fn sandbox(&self) -> Result<Sandbox, WireError> {
-        threads::sandbox(&self.policy)
-    }
+pub struct SandboxChoice {
+    /// The sandbox.
+    pub policy: SandboxPolicy,
+    /// The profile, unless a mode names the sandbox.
+    pub profile: Option<PermissionProfile>,
 }
 
 /// Returns the sandbox of a profile.
-pub(crate) fn of_profile(
-    config: &EffectiveConfig<'_>,
-    id: &str,
-) -> Result<SandboxChoice, WireError> {
+pub fn of_profile(config: &EffectiveConfig<'_>, id: &str) -> Result<SandboxChoice, SettingError> {
     let profile = |extends: Option<&str>| {
         Some(PermissionProfile {
             id: id.to_owned(),
@@ -79,10 +69,10 @@ pub(crate) fn of_profile(
 
 /// Returns the sandbox of the given mode, else the configured one: that of the default profile, or
 /// of the mode if a stronger layer sets that.
-pub(crate) fn of_config(
+pub fn of_config(
     config: &EffectiveConfig<'_>,
     mode: Option<&str>,
-) -> Result<SandboxChoice, WireError> {
+) -> Result<SandboxChoice, SettingError> {
     let default_profile = config.value(DEFAULT).filter(|_| mode.is_none());
     let is_weaker = config.strength(DEFAULT) < config.strength(MODE);
     match default_profile.filter(|_| !is_weaker) {
@@ -92,9 +82,9 @@ pub(crate) fn of_config(
 }
 
 /// Returns the sandboxes that the request's own configuration names, each with its key.
-pub(crate) fn of_request(
+pub fn of_request(
     config: &EffectiveConfig<'_>,
-) -> Result<Vec<(&'static str, SandboxChoice)>, WireError> {
+) -> Result<Vec<(&'static str, SandboxChoice)>, SettingError> {
     let mut choices = Vec::new();
     if let Some(default_profile) = config.value(DEFAULT).filter(|_| config.names(DEFAULT)) {
         choices.push((DEFAULT, of_default(config, default_profile)?));
@@ -105,9 +95,12 @@ pub(crate) fn of_request(
     Ok(choices)
 }
 
-fn of_mode(config: &EffectiveConfig<'_>, mode: Option<&str>) -> Result<SandboxChoice, WireError> {
+fn of_mode(
+    config: &EffectiveConfig<'_>,
+    mode: Option<&str>,
+) -> Result<SandboxChoice, SettingError> {
     Ok(SandboxChoice {
-        policy: processes::of_mode(config, mode)?,
+        policy: sandbox_mode::policy(config, mode)?,
         profile: None,
     })
 }
@@ -115,7 +108,7 @@ fn of_mode(config: &EffectiveConfig<'_>, mode: Option<&str>) -> Result<SandboxCh
 fn of_default(
     config: &EffectiveConfig<'_>,
     default_profile: &toml::Value,
-) -> Result<SandboxChoice, WireError> {
+) -> Result<SandboxChoice, SettingError> {
     let Some(id) = default_profile.as_str() else {
         let what = format!("`{DEFAULT}` must be the name of a permission profile");
         return Err(config.refused(what, &[DEFAULT]));
@@ -125,77 +118,36 @@ fn of_default(
 
 /// Returns the sandbox of a profile that a request or the configuration names. Rejects options of a
 /// mode in the same request.
-pub(crate) fn of_named_profile(
+pub fn of_named_profile(
     config: &EffectiveConfig<'_>,
     id: &str,
-) -> Result<SandboxChoice, WireError> {
+) -> Result<SandboxChoice, SettingError> {
     if config.names("sandbox_workspace_write") && !config.names(MODE) {
         let what = format!(
             "`sandbox_workspace_write` is about `{MODE}`, and the permission profile `{}` is in force; \
              name `{MODE}` too, or leave it out",
             quoted(id)
         );
-        return Err(WireError::Refused(what.into()));
+        return Err(SettingError::Refused(what));
     }
     of_profile(config, id)
 }
 
-/// Rejects a profile that a client chose and the operator does not allow.
-pub(crate) async fn allowed(
-    state: &ServerState,
-    profile: Option<&PermissionProfile>,
-    sandbox: &Sandbox,
-) -> Result<(), WireError> {
-    let Some(profile) = profile else {
-        return Ok(());
-    };
-    let (threads, sandbox) = (state.threads.clone(), [sandbox.clone()]);
-    let check = tokio::task::spawn_blocking(move || threads.objections_to_sandboxes(&sandbox));
-    let objections = check.await.map_err(|_| WireError::Dropped)?;
-    match objections.into_iter().flatten().next() {
-        Some(why) => Err(WireError::ProfileNotAllowed {
-            id: profile.id.clone(),
-            why,
-        }),
-        None => Ok(()),
-    }
-}
-
-/// Returns all profiles for clients. A profile that cannot be enforced is marked as not allowed.
-pub(crate) fn list(
-    state: &ServerState,
-    config: &EffectiveConfig<'_>,
-) -> Vec<PermissionProfileSummary> {
-    let ids = ids(config);
-    let choices: Vec<_> = ids.iter().map(|id| of_profile(config, id)).collect();
-    let sandbox = |it: &Result<SandboxChoice, WireError>| it.as_ref().ok()?.sandbox().ok();
-    let sandboxes: Vec<Option<Sandbox>> = choices.iter().map(sandbox).collect();
-    let usable: Vec<Sandbox> = sandboxes.iter().flatten().cloned().collect();
-    let objections = state.threads.objections_to_sandboxes(&usable);
-    let mut objections = objections.into_iter();
-    let summaries = ids.into_iter().zip(sandboxes).map(|(id, sandbox)| {
-        let is_built_in = BUILT_IN.iter().find(|(name, _)| *name == id);
-        let description = table(config, &id).and_then(|it| it.get("description")?.as_str());
-        PermissionProfileSummary {
-            allowed: sandbox.is_some() && objections.next().flatten().is_none(),
-            description: is_built_in
-                .map(|it| it.1)
-                .or(description)
-                .map(str::to_owned),
-            id,
-        }
-    });
-    summaries.collect()
-}
-
 /// Returns the ids of all profiles, the built-in ones first.
-fn ids(config: &EffectiveConfig<'_>) -> Vec<String> {
+pub fn ids(config: &EffectiveConfig<'_>) -> Vec<String> {
     let configured = config.value(TABLE).and_then(toml::Value::as_table);
     let configured = configured.into_iter().flat_map(toml::Table::keys);
     // A configured profile with such a name would hide a built-in one.
     let configured = configured.filter(|it| !it.starts_with(':')).cloned();
     let built_in = BUILT_IN.iter().map(|(id, _)| (*id).to_owned());
     built_in.chain(configured).collect()
+}
+
+/// Returns the description of a profile, for people.
+pub fn description<'a>(config: &'a EffectiveConfig<'_>, id: &str) -> Option<&'a str> {
+    let built_in = BUILT_IN.iter().find(|(name, _)| *name == id);
+    let configured = || table(config, id)?.get("description")?.as_str();
+    built_in.map(|it| it.1).or_else(configured)
 }
 
 /// Returns the table of a configured profile.
@@ -205,7 +157,7 @@ fn table<'a>(config: &'a EffectiveConfig<'_>, id: &str) -> Option<&'a toml::Tabl
     table.filter(|_| !is_built_in)
 }
 
-fn invalid_profile(config: &EffectiveConfig<'_>, id: &str, what: &str) -> WireError {
+fn invalid_profile(config: &EffectiveConfig<'_>, id: &str, what: &str) -> SettingError {
     config.refused(
         format!("the permission profile `{id}`: {what}"),
         &[TABLE, id],
@@ -246,7 +198,7 @@ fn access(
     config: &EffectiveConfig<'_>,
     id: &str,
     extended_by: &mut Vec<String>,
-) -> Result<ProfileAccess, WireError> {
+) -> Result<ProfileAccess, SettingError> {
     let read_only = ProfileAccess {
         root: Some(Level::Read),
         ..ProfileAccess::default()
@@ -270,7 +222,7 @@ fn access(
         _ => {}
     }
     let Some(profile_table) = table(config, id) else {
-        return Err(WireError::UnknownProfile {
+        return Err(SettingError::UnknownProfile {
             id: quoted(id).into_owned(),
             known: ids(config),
         });

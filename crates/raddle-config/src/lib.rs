@@ -1,0 +1,54 @@
+//! Configuration: layers of files and settings, the model providers, and the presets.
+//!
+//! A [`Config`] is the configuration of a running server, reloaded when its files change. Its
+//! [`State`] is the result of the last load; with a request's own `config` above it, that is an
+//! [`EffectiveConfig`]. A [`Configuration`] is the same for the command line, without a server.
+//! Files of a workspace are never a layer.
+//!
+//! The crate knows no connection. It reads and writes the files of the configuration, and calls no
+//! vendor: [`Vendors`] is a port.
+//!
+//! Below: `raddle-core`, `raddle-protocol` and `raddle-sandbox`. Above: `raddle-server`,
+//! `raddle-tools` and `raddle`.
+
+mod approval;
+pub mod budget;
+mod commands;
+mod config;
+mod config_error;
+mod edit;
+mod effective;
+mod keys;
+mod layer_view;
+mod layers;
+mod local_disk;
+pub mod models;
+mod overrides;
+mod paths;
+pub mod permissions;
+pub mod providers;
+mod redaction;
+mod sandbox;
+mod sandbox_mode;
+mod schema;
+mod setting_error;
+mod standalone;
+mod suggestions;
+mod vendors;
+
+pub use approval::APPROVAL_POLICY;
+pub use commands::CommandConfig;
+pub use config::{Config, ConfigWriter, State};
+pub use config_error::{ConfigError, ConfigWriteError};
+pub use effective::{EffectiveConfig, letters, may_bound};
+pub use overrides::Override;
+pub use paths::Paths;
+pub use providers::{
+    KeyCommand, KeySource, OAuth, Preset, Provider, ProviderChoice, ProviderError, Providers,
+    Secret, SignIn,
+};
+pub use sandbox::{SandboxFolders, has_network, policy_of};
+pub use schema::schema;
+pub use setting_error::{SettingError, quoted};
+pub use standalone::{ConfigModel, ConfigValue, Configuration, WrittenValue, presets};
+pub use vendors::{OfferedModel, PendingSignIn, SignInKind, SignInMethod, Vendors};

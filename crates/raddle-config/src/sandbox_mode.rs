@@ -1,0 +1,72 @@
+//! `sandbox_mode`: the sandbox that a mode names, with the options of its table.
+
+use std::path::Path;
+
+use raddle_protocol::{ReadOnlySandboxPolicy, SandboxPolicy, WorkspaceWriteSandboxPolicy};
+
+use crate::effective::EffectiveConfig;
+use crate::setting_error::SettingError;
+
+/// The table with the options of the mode `workspace-write`.
+const TABLE: &str = "sandbox_workspace_write";
+
+/// Returns the policy of the given mode, else of the configured one. Its options are the keys of
+/// the mode's table.
+pub(crate) fn policy(
+    config: &EffectiveConfig<'_>,
+    mode: Option<&str>,
+) -> Result<SandboxPolicy, SettingError> {
+    let configured = || config.text("sandbox_mode");
+    Ok(match mode.or_else(configured).unwrap_or("read-only") {
+        "danger-full-access" => SandboxPolicy::DangerFullAccess,
+        "workspace-write" => SandboxPolicy::WorkspaceWrite(WorkspaceWriteSandboxPolicy {
+            exclude_slash_tmp: flag(config, "exclude_slash_tmp")?,
+            exclude_tmpdir_env_var: flag(config, "exclude_tmpdir_env_var")?,
+            network_access: flag(config, "network_access")?,
+            writable_roots: roots(config)?,
+        }),
+        "read-only" => SandboxPolicy::ReadOnly(ReadOnlySandboxPolicy {
+            network_access: false,
+        }),
+        other => {
+            let what = format!(
+                "sandbox_mode is `{other}`, which is unknown; set it to read-only, workspace-write or danger-full-access"
+            );
+            return Err(match mode {
+                Some(_) => SettingError::Refused(what),
+                None => config.refused(what, &["sandbox_mode"]),
+            });
+        }
+    })
+}
+
+fn in_table<'a>(config: &'a EffectiveConfig<'_>, key: &str) -> Option<&'a toml::Value> {
+    config.value(TABLE)?.get(key)
+}
+
+fn flag(config: &EffectiveConfig<'_>, key: &str) -> Result<bool, SettingError> {
+    match in_table(config, key) {
+        None => Ok(false),
+        Some(toml::Value::Boolean(it)) => Ok(*it),
+        Some(_) => {
+            let what = format!("{TABLE}.{key} in the configuration must be true or false");
+            Err(config.refused(what, &[TABLE, key]))
+        }
+    }
+}
+
+fn roots(config: &EffectiveConfig<'_>) -> Result<Vec<String>, SettingError> {
+    let invalid = || {
+        let what =
+            format!("{TABLE}.writable_roots in the configuration must be a list of absolute paths");
+        config.refused(what, &[TABLE, "writable_roots"])
+    };
+    let Some(roots) = in_table(config, "writable_roots") else {
+        return Ok(Vec::new());
+    };
+    let roots = roots.as_array().ok_or_else(invalid)?.iter();
+    let roots = roots.map(|it| it.as_str().filter(|it| Path::new(it).is_absolute()));
+    roots
+        .map(|it| it.map(str::to_owned).ok_or_else(invalid))
+        .collect()
+}
