@@ -9,6 +9,7 @@ mod cycles;
 mod errors;
 mod layers;
 mod links;
+mod method_lists;
 mod methods;
 mod names;
 mod paths;
@@ -38,6 +39,10 @@ pub fn run(root: &Path) -> Result<()> {
         ("crate arrows", layers::check(&tree, &packages)),
         ("import cycles", cycles::check(&tree)),
         ("files per method", methods::check(&tree)),
+        (
+            "no list of methods beside the table",
+            method_lists::check(&tree),
+        ),
         ("nothing but the wire on stdout", stdout::check(&tree)),
         ("a page per error code", errors::check(&tree)),
         ("links", links::check(&tree)),

@@ -14,7 +14,6 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::request_handler::handler_fn;
-use crate::retry::is_read_only;
 use crate::task::{CallRequest, CallResponse, ClientCommand, FollowStart, Task, greet};
 use crate::{CallError, ConnectError, Options, RequestHandler, ServerAddress, ThreadFollower};
 
@@ -82,10 +81,10 @@ impl Client {
 
     /// Sends a request and waits for its result.
     ///
-    /// If the connection is lost meanwhile, the client sends the request again in two cases: it is
-    /// read-only, or it carries a `clientRequestId`, so that the server executes it once. The
-    /// client adds that id to requests that change a thread, if the server supports it. Any other
-    /// request fails with [`CallError::Lost`].
+    /// If the connection is lost meanwhile, the client sends the request again in two cases: its
+    /// method is [repeatable](Method::REPEATABLE), or it carries a `clientRequestId`, so that the
+    /// server executes it once. The client adds that id to requests that change a thread, if the
+    /// server supports it. Any other request fails with [`CallError::Lost`].
     pub async fn call<M: Method>(&self, params: M::Params) -> Result<M::Result, CallError> {
         let response = self.ask::<M>(&params, None).await?;
         read(&response.result)
@@ -178,7 +177,7 @@ impl Client {
         let command = ClientCommand::Call(CallRequest {
             method: M::NAME,
             params,
-            is_repeated: is_idempotent || is_read_only(M::NAME),
+            is_repeated: is_idempotent || M::REPEATABLE,
             start,
             reply,
         });

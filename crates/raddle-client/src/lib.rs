@@ -48,7 +48,6 @@ mod follower;
 mod options;
 mod queue;
 mod request_handler;
-mod retry;
 mod server_address;
 mod task;
 mod view;

@@ -1,24 +1,26 @@
 //! The method table: every request that a client may send, declared once.
 
-use crate::table::{Lane, Method, MethodRow, NoParams, Resource, Stability, Tier, plain_path};
+use crate::table::{
+    Lane, Method, MethodRow, NoParams, Resource, ServedBy, Stability, Tier, plain_path,
+};
 use crate::*;
 
 methods! {
     /// Initialises the connection: identifies the client and its capabilities.
     "initialize" => Initialize(InitializeParams) -> InitializeResponse,
-        Core, Stable, lane(free);
+        Core, Stable, lane(free), safe(reads);
 
     /// Starts a thread and subscribes the caller to it.
     "thread/start" => ThreadStart(ThreadStartParams) -> ThreadStartResponse,
-        Core, Stable, lane(free), keyed(client_request_id), gated ["allowProviderModelFallback", "daybreakEnabled", "dynamicTools", "environments", "experimentalRawEvents", "historyMode", "mockExperimentalField", "multiAgentMode", "permissions", "projectId", "runtimeWorkspaceRoots", "selectedCapabilityRoots"];
+        Core, Stable, lane(free), served_by(creator), keyed(client_request_id), gated ["allowProviderModelFallback", "daybreakEnabled", "dynamicTools", "environments", "experimentalRawEvents", "historyMode", "mockExperimentalField", "multiAgentMode", "permissions", "projectId", "runtimeWorkspaceRoots", "selectedCapabilityRoots"];
 
     /// Loads a stored thread or attaches to a running one, and subscribes the caller to it.
     "thread/resume" => ThreadResume(ThreadResumeParams) -> ThreadResumeResponse,
-        Core, Stable, lane(thread(thread_id)), gated ["history", "initialTurnsPage", "path", "permissions", "runtimeWorkspaceRoots"];
+        Core, Stable, lane(thread(thread_id)), safe(reads, repeatable), gated ["history", "initialTurnsPage", "path", "permissions", "runtimeWorkspaceRoots"];
 
     /// Starts a thread that continues from a point in the history of another.
     "thread/fork" => ThreadFork(ThreadForkParams) -> ThreadForkResponse,
-        Core, Stable, lane(thread(thread_id)), keyed(client_request_id), gated ["attachToSource", "beforeTurnId", "deferGoalContinuation", "experimentalDisablePredictionMcp", "experimentalPredictionMode", "path", "permissions", "runtimeWorkspaceRoots"];
+        Core, Stable, lane(thread(thread_id)), served_by(creator), keyed(client_request_id), gated ["attachToSource", "beforeTurnId", "deferGoalContinuation", "experimentalDisablePredictionMcp", "experimentalPredictionMode", "path", "permissions", "runtimeWorkspaceRoots"];
 
     /// Archives a thread, which hides it from ordinary lists.
     "thread/archive" => ThreadArchive(ThreadArchiveParams) -> ThreadArchiveResponse,
@@ -30,7 +32,7 @@ methods! {
 
     /// Ends the subscription to a thread.
     "thread/unsubscribe" => ThreadUnsubscribe(ThreadUnsubscribeParams) -> ThreadUnsubscribeResponse,
-        Core, Stable, lane(thread(thread_id));
+        Core, Stable, lane(thread(thread_id)), safe(reads, repeatable), served_by(subscription);
 
     /// Sets the name of a thread.
     "thread/name/set" => ThreadNameSet(ThreadSetNameParams) -> ThreadSetNameResponse,
@@ -62,23 +64,23 @@ methods! {
 
     /// Lists threads in pages.
     "thread/list" => ThreadList(ThreadListParams) -> ThreadListResponse,
-        Core, Stable, lane(free), gated ["ancestorThreadId", "attachedToThreadId", "parentThreadId", "projectId"];
+        Core, Stable, lane(free), safe(reads, repeatable), gated ["ancestorThreadId", "attachedToThreadId", "parentThreadId", "projectId"];
 
     /// Lists the threads that are loaded into memory.
     "thread/loaded/list" => ThreadLoadedList(ThreadLoadedListParams) -> ThreadLoadedListResponse,
-        Core, Stable, lane(free);
+        Core, Stable, lane(free), safe(reads, repeatable);
 
     /// Reads a thread without subscribing to it.
     "thread/read" => ThreadRead(ThreadReadParams) -> ThreadReadResponse,
-        Core, Stable, lane(thread(thread_id));
+        Core, Stable, lane(thread(thread_id)), safe(reads, repeatable), served_by(any_node);
 
     /// Lists the turns of a thread in pages.
     "thread/turns/list" => ThreadTurnsList(ThreadTurnsListParams) -> ThreadTurnsListResponse,
-        Core, Stable, lane(free);
+        Core, Stable, lane(free), safe(reads, repeatable);
 
     /// Lists the completed items of a thread in pages.
     "thread/items/list" => ThreadItemsList(ThreadItemsListParams) -> ThreadItemsListResponse,
-        Core, Stable, lane(free);
+        Core, Stable, lane(free), safe(reads, repeatable);
 
     /// Adds raw model items to a thread's history.
     "thread/inject_items" => ThreadInjectItems(ThreadInjectItemsParams) -> ThreadInjectItemsResponse,
@@ -86,11 +88,11 @@ methods! {
 
     /// Lists the skills that apply in the given directories.
     "skills/list" => SkillsList(SkillsListParams) -> SkillsListResponse,
-        Core, Stable, lane(free);
+        Core, Stable, lane(free), safe(reads, repeatable);
 
     /// Reads a file of the server's machine.
     "fs/readFile" => FsReadFile(FsReadFileParams) -> FsReadFileResponse,
-        Core, Stable, lane(shared path(path));
+        Core, Stable, lane(shared path(path)), safe(reads, repeatable);
 
     /// Writes a file, replacing its content.
     "fs/writeFile" => FsWriteFile(FsWriteFileParams) -> FsWriteFileResponse,
@@ -102,11 +104,11 @@ methods! {
 
     /// Reads the type and times of a path.
     "fs/getMetadata" => FsGetMetadata(FsGetMetadataParams) -> FsGetMetadataResponse,
-        Core, Stable, lane(shared path(path));
+        Core, Stable, lane(shared path(path)), safe(reads, repeatable);
 
     /// Lists the entries of a directory.
     "fs/readDirectory" => FsReadDirectory(FsReadDirectoryParams) -> FsReadDirectoryResponse,
-        Core, Stable, lane(shared path(path));
+        Core, Stable, lane(shared path(path)), safe(reads, repeatable);
 
     /// Removes a file or a directory.
     "fs/remove" => FsRemove(FsRemoveParams) -> FsRemoveResponse,
@@ -118,11 +120,11 @@ methods! {
 
     /// Watches a path and sends `fs/changed` when it changes.
     "fs/watch" => FsWatch(FsWatchParams) -> FsWatchResponse,
-        Core, Stable, lane(watch(watch_id));
+        Core, Stable, lane(watch(watch_id)), safe(reads);
 
     /// Ends a watch of a path.
     "fs/unwatch" => FsUnwatch(FsUnwatchParams) -> FsUnwatchResponse,
-        Core, Stable, lane(watch(watch_id));
+        Core, Stable, lane(watch(watch_id)), safe(reads);
 
     /// Sends input to a thread; while a turn is running, the input joins that turn.
     "turn/start" => TurnStart(TurnStartParams) -> TurnStartResponse,
@@ -142,7 +144,7 @@ methods! {
 
     /// Lists the models a turn may use, in pages.
     "model/list" => ModelList(ModelListParams) -> ModelListResponse,
-        Core, Stable, lane(shared config);
+        Core, Stable, lane(shared config), safe(reads, repeatable);
 
     /// Runs a command and waits for its exit.
     "command/exec" => CommandExec(CommandExecParams) -> CommandExecResponse,
@@ -162,7 +164,7 @@ methods! {
 
     /// Reads the effective configuration and the origin of each value.
     "config/read" => ConfigRead(ConfigReadParams) -> ConfigReadResponse,
-        Core, Stable, lane(shared config);
+        Core, Stable, lane(shared config), safe(reads, repeatable);
 
     /// Writes one value of the user's configuration.
     "config/value/write" => ConfigValueWrite(ConfigValueWriteParams) -> ConfigWriteResponse,
@@ -174,19 +176,19 @@ methods! {
 
     /// Reads the administrator's requirements on the configuration.
     "configRequirements/read" => ConfigRequirementsRead -> ConfigRequirementsReadResponse,
-        Core, Stable, lane(free);
+        Core, Stable, lane(free), safe(reads, repeatable);
 
     /// Reads the signed-in account and whether a sign-in is required.
     "account/read" => AccountRead(GetAccountParams) -> GetAccountResponse,
-        Core, Stable, lane(free);
+        Core, Stable, lane(free), safe(reads, repeatable);
 
     /// Searches for files by a few letters of their path.
     "fuzzyFileSearch" => FuzzyFileSearch(FuzzyFileSearchParams) -> FuzzyFileSearchResponse,
-        Core, Stable, lane(free);
+        Core, Stable, lane(free), safe(reads, repeatable);
 
     /// Reads the server's own gauges.
     "server/diagnostics" => ServerDiagnostics(ServerDiagnosticsParams) -> ServerDiagnosticsResponse,
-        Useful, Experimental, lane(free);
+        Useful, Experimental, lane(free), safe(repeatable);
 
     /// Sets or changes a thread's goal.
     "thread/goal/set" => ThreadGoalSet(ThreadGoalSetParams) -> ThreadGoalSetResponse,
@@ -194,7 +196,7 @@ methods! {
 
     /// Reads the goal of a thread.
     "thread/goal/get" => ThreadGoalGet(ThreadGoalGetParams) -> ThreadGoalGetResponse,
-        Useful, Stable, lane(thread(thread_id));
+        Useful, Stable, lane(thread(thread_id)), safe(reads, repeatable), served_by(any_node);
 
     /// Removes the goal of a thread.
     "thread/goal/clear" => ThreadGoalClear(ThreadGoalClearParams) -> ThreadGoalClearResponse,
@@ -206,7 +208,7 @@ methods! {
 
     /// Lists queued input in pages.
     "thread/queue/list" => ThreadQueueList(ThreadQueueListParams) -> ThreadQueueListResponse,
-        Useful, Experimental, lane(thread(thread_id));
+        Useful, Experimental, lane(thread(thread_id)), safe(reads, repeatable), served_by(any_node);
 
     /// Replaces the input of a queued entry.
     "thread/queue/update" => ThreadQueueUpdate(ThreadQueueUpdateParams) -> ThreadQueueUpdateResponse,
@@ -226,27 +228,27 @@ methods! {
 
     /// Terminates all background terminals of a thread.
     "thread/backgroundTerminals/clean" => ThreadBackgroundTerminalsClean(ThreadBackgroundTerminalsCleanParams) -> ThreadBackgroundTerminalsCleanResponse,
-        Useful, Experimental, lane(thread(thread_id));
+        Useful, Experimental, lane(thread(thread_id)), served_by(subscription);
 
     /// Lists a thread's background terminals in pages.
     "thread/backgroundTerminals/list" => ThreadBackgroundTerminalsList(ThreadBackgroundTerminalsListParams) -> ThreadBackgroundTerminalsListResponse,
-        Useful, Experimental, lane(thread(thread_id));
+        Useful, Experimental, lane(thread(thread_id)), safe(reads, repeatable), served_by(subscription);
 
     /// Terminates one background terminal.
     "thread/backgroundTerminals/terminate" => ThreadBackgroundTerminalsTerminate(ThreadBackgroundTerminalsTerminateParams) -> ThreadBackgroundTerminalsTerminateResponse,
-        Useful, Experimental, lane(thread(thread_id));
+        Useful, Experimental, lane(thread(thread_id)), served_by(subscription);
 
     /// Lists the sections in which a client groups threads, in pages.
     "threadSection/list" => ThreadSectionList(ThreadSectionListParams) -> ThreadSectionListResponse,
-        Useful, Stable, lane(free);
+        Useful, Stable, lane(free), safe(repeatable);
 
     /// Searches threads by text.
     "thread/search" => ThreadSearch(ThreadSearchParams) -> ThreadSearchResponse,
-        Useful, Experimental, lane(free);
+        Useful, Experimental, lane(free), safe(reads, repeatable);
 
     /// Reads stored items by id.
     "thread/items/read" => ThreadItemsRead(ThreadItemsReadParams) -> ThreadItemsReadResponse,
-        Useful, Experimental, lane(free);
+        Useful, Experimental, lane(free), safe(reads, repeatable);
 
     /// Sets additional directories to search for skills.
     "skills/extraRoots/set" => SkillsExtraRootsSet(SkillsExtraRootsSetParams) -> SkillsExtraRootsSetResponse,
@@ -254,7 +256,7 @@ methods! {
 
     /// Lists the hooks that apply in the given directories.
     "hooks/list" => HooksList(HooksListParams) -> HooksListResponse,
-        Useful, Stable, lane(shared config);
+        Useful, Stable, lane(shared config), safe(repeatable);
 
     /// Enables or disables a skill.
     "skills/config/write" => SkillsConfigWrite(SkillsConfigWriteParams) -> SkillsConfigWriteResponse,
@@ -266,19 +268,19 @@ methods! {
 
     /// Reads the capabilities of the model provider.
     "modelProvider/capabilities/read" => ModelProviderCapabilitiesRead(ModelProviderCapabilitiesReadParams) -> ModelProviderCapabilitiesReadResponse,
-        Useful, Stable, lane(free);
+        Useful, Stable, lane(free), safe(repeatable);
 
     /// Lists experimental features in pages.
     "experimentalFeature/list" => ExperimentalFeatureList(ExperimentalFeatureListParams) -> ExperimentalFeatureListResponse,
-        Useful, Stable, lane(free);
+        Useful, Stable, lane(free), safe(repeatable);
 
     /// Lists named permission profiles in pages.
     "permissionProfile/list" => PermissionProfileList(PermissionProfileListParams) -> PermissionProfileListResponse,
-        Useful, Stable, lane(shared config);
+        Useful, Stable, lane(shared config), safe(reads, repeatable);
 
     /// Lists the collaboration modes.
     "collaborationMode/list" => CollaborationModeList(CollaborationModeListParams) -> CollaborationModeListResponse,
-        Useful, Experimental, lane(free);
+        Useful, Experimental, lane(free), safe(repeatable);
 
     /// Starts an OAuth sign-in to an MCP server.
     "mcpServer/oauth/login" => McpServerOauthLogin(McpServerOauthLoginParams) -> McpServerOauthLoginResponse,
@@ -290,11 +292,11 @@ methods! {
 
     /// Lists MCP servers and their tools in pages.
     "mcpServerStatus/list" => McpServerStatusList(ListMcpServerStatusParams) -> ListMcpServerStatusResponse,
-        Useful, Stable, lane(free);
+        Useful, Stable, lane(free), safe(repeatable);
 
     /// Reads a resource of an MCP server.
     "mcpServer/resource/read" => McpServerResourceRead(McpResourceReadParams) -> McpResourceReadResponse,
-        Useful, Stable, lane(free);
+        Useful, Stable, lane(free), safe(repeatable);
 
     /// Calls a tool of an MCP server.
     "mcpServer/tool/call" => McpServerToolCall(McpServerToolCallParams) -> McpServerToolCallResponse,

@@ -26,6 +26,14 @@ pub trait Method: Sized + 'static {
     const GATED: &'static [&'static str];
     /// Whether the params have a `clientRequestId`.
     const KEYED: bool;
+    /// Whether an observer may send the request: from an observer, it changes nothing but the
+    /// observer's own connection.
+    const READS: bool;
+    /// Whether a client that does not know the outcome may send the request again, without an
+    /// idempotency key.
+    const REPEATABLE: bool;
+    /// Node that serves the request, if several nodes share a home.
+    const SERVED_BY: ServedBy;
 
     /// Returns the lane of the request, which determines the requests it must not overtake.
     fn lane(params: &Self::Params) -> Lane;
@@ -90,6 +98,22 @@ pub enum Scope {
     Caller,
 }
 
+/// Node that serves a request, if several nodes share a home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServedBy {
+    /// The node that receives it, from the journal that all nodes share or without any thread.
+    AnyNode,
+    /// The node that receives it, which creates a thread and owns it. If the thread already exists
+    /// because the request was sent before, the owner of the thread serves it.
+    Creator,
+    /// The node that owns the thread. If no live node owns it, the node that receives the request
+    /// opens it.
+    Owner,
+    /// The node from which the client receives the events of the thread, else the node that
+    /// receives the request. The request opens no thread.
+    Subscription,
+}
+
 /// A row of the method table.
 #[derive(Clone, Copy, Debug)]
 pub struct MethodRow {
@@ -107,6 +131,14 @@ pub struct MethodRow {
     pub gated: &'static [&'static str],
     /// Lane, as the table spells it.
     pub lane: &'static str,
+    /// Whether an observer may send the request.
+    pub reads: bool,
+    /// Whether the request may be sent again without an idempotency key.
+    pub repeatable: bool,
+    /// Whether the request may be sent again with an idempotency key.
+    pub keyed: bool,
+    /// Node that serves the request.
+    pub served_by: ServedBy,
     /// Description in one line.
     pub doc: &'static str,
     /// Functions that describe and check the types.
@@ -245,11 +277,17 @@ macro_rules! lane {
     };
 }
 
+/// Declares the methods. A row says with `safe(…)` that observers may send the request (`reads`)
+/// and that it may be sent again (`repeatable`). Without that, the gate rejects it from observers,
+/// and clients do not repeat it.
+///
+/// The lane determines the node that serves a request: the owner of a thread for the lane of that
+/// thread, any node for other lanes. A row that differs has `served_by(…)`.
 macro_rules! methods {
     ($(
         $(#[doc = $doc:literal])+
         $name:literal => $method:ident $( ( $params:ident ) )? -> $result:ident,
-            $tier:ident, $stability:ident, lane($($lane:tt)+) $(, keyed($id:ident))? $(, gated [$($gated:literal),+])? ;
+            $tier:ident, $stability:ident, lane($($lane:tt)+) $(, safe($($safe:ident),+))? $(, served_by($node:ident))? $(, keyed($id:ident))? $(, gated [$($gated:literal),+])? ;
     )+) => {
         $(
             $(#[doc = $doc])+
@@ -264,6 +302,9 @@ macro_rules! methods {
                 const STABILITY: Stability = Stability::$stability;
                 const GATED: &'static [&'static str] = &[$($($gated),+)?];
                 const KEYED: bool = methods!(@keyed $($id)?);
+                const READS: bool = methods!(@reads $($($safe),+)?);
+                const REPEATABLE: bool = methods!(@repeatable $($($safe),+)?);
+                const SERVED_BY: ServedBy = methods!(@served_by [$($node)?] $($lane)+);
 
                 fn lane(params: &Self::Params) -> Lane {
                     lane!(params $($lane)+)
@@ -285,6 +326,10 @@ macro_rules! methods {
                 stability: Stability::$stability,
                 gated: &[$($($gated),+)?],
                 lane: stringify!($($lane)+),
+                reads: methods!(@reads $($($safe),+)?),
+                repeatable: methods!(@repeatable $($($safe),+)?),
+                keyed: methods!(@keyed $($id)?),
+                served_by: methods!(@served_by [$($node)?] $($lane)+),
                 doc: concat!($($doc),+),
                 shapes: shapes!($($params)? => $result),
             },
@@ -297,6 +342,19 @@ macro_rules! methods {
     (@id $params_of:ident $id:ident) => { $params_of.$id.as_deref() };
     (@keyed) => { false };
     (@keyed $id:ident) => { true };
+    (@reads) => { false };
+    (@reads reads) => { true };
+    (@reads repeatable) => { false };
+    (@reads reads, repeatable) => { true };
+    (@repeatable) => { false };
+    (@repeatable reads) => { false };
+    (@repeatable repeatable) => { true };
+    (@repeatable reads, repeatable) => { true };
+    (@served_by [] thread($field:ident)) => { ServedBy::Owner };
+    (@served_by [] $($lane:tt)+) => { ServedBy::AnyNode };
+    (@served_by [any_node] thread($field:ident)) => { ServedBy::AnyNode };
+    (@served_by [creator] $($lane:tt)+) => { ServedBy::Creator };
+    (@served_by [subscription] thread($field:ident)) => { ServedBy::Subscription };
     (@params) => { NoParams };
     (@params $params:ident) => { $params };
     (@takes) => { false };
@@ -395,3 +453,6 @@ macro_rules! notifications {
         )+];
     };
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,6 @@
 mod arrays;
 mod bounds;
 mod marks;
-mod roles;
 mod shape;
 
 use std::collections::HashMap;
@@ -79,7 +78,7 @@ impl Admission<'_> {
 
     /// Runs the request with the handler of its method.
     pub(crate) fn run<M: Method>(self, handle: fn(&Arc<ServerState>, Call<M>)) {
-        if self.session.is_observer() && !roles::is_read_only(M::NAME) {
+        if self.session.is_observer() && !M::READS {
             return self.refuse(M::NAME, WireError::Observer);
         }
         let params = match self.read::<M>() {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use raddle_core::{CommandOutcome, IdempotencyKey, ThreadId};
-use raddle_protocol::methods::{ThreadFork, ThreadStart, TurnInterrupt};
-use raddle_protocol::table::{Lane, Method, Resource};
+use raddle_protocol::methods::TurnInterrupt;
+use raddle_protocol::table::{Lane, Method, Resource, ServedBy};
 use sha2::{Digest as _, Sha256};
 
 use crate::call::Call;
@@ -63,7 +63,7 @@ impl RequestIdentity {
         };
         let body = serde_json::to_vec(params)
             .map_err(|error| WireError::InvalidRequest(error.to_string()))?;
-        let creates_thread = matches!(M::NAME, ThreadStart::NAME | ThreadFork::NAME);
+        let creates_thread = M::SERVED_BY == ServedBy::Creator;
         let thread = match M::lane(params) {
             _ if creates_thread => created_thread_id(&key),
             Lane::Exclusive(Resource::Thread(id)) => id,

@@ -21,7 +21,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use raddle_agent::AgentError;
 use raddle_protocol::methods::ThreadLoadedList;
-use raddle_protocol::table::Method;
+use raddle_protocol::table::{Method, ServedBy};
 use raddle_protocol::{ThreadId, ThreadLoadedListResponse};
 use raddle_rpc::{DialError, Id, Transport};
 use serde_json::json;
@@ -50,25 +50,6 @@ const LIST_TIMEOUT: Duration = Duration::from_millis(500);
 /// Limit: answers of one client that wait for another process of the home; beyond it, the answer is
 /// dropped and logged.
 const ANSWERS_BYTES_MAX: usize = 64 << 20;
-
-/// Methods that read the journal, whichever process owns the thread, or that create a thread here.
-const LOCAL_READ_METHODS: &[&str] = &[
-    "thread/read",
-    "thread/fork",
-    "thread/turns/list",
-    "thread/items/list",
-    "thread/items/read",
-    "thread/goal/get",
-    "thread/queue/list",
-];
-
-/// Methods that open no thread: forwarded if the client has a remote subscription, else run here.
-const NON_OPENING_METHODS: &[&str] = &[
-    "thread/unsubscribe",
-    "thread/backgroundTerminals/list",
-    "thread/backgroundTerminals/clean",
-    "thread/backgroundTerminals/terminate",
-];
 
 /// Location of a thread.
 enum ThreadLocation {
@@ -103,22 +84,23 @@ pub(crate) fn forward_answer(session: &Session, id: &Id, frame: &Bytes) -> bool 
     true
 }
 
-/// Locates a thread, and opens it here if no live process owns it.
+/// Locates a thread for a request. For a request that its owner serves, opens it here if no live
+/// process owns it.
 async fn find(
     state: &Arc<ServerState>,
     session: &Arc<Session>,
     id: ThreadId,
-    method: &str,
+    served_by: ServedBy,
     since: Instant,
 ) -> ThreadLocation {
-    if LOCAL_READ_METHODS.contains(&method) {
+    if matches!(served_by, ServedBy::AnyNode | ServedBy::Creator) {
         return ThreadLocation::Local;
     }
     loop {
         if let Some(link) = session.relay.link_of(id) {
             return ThreadLocation::Remote(link);
         }
-        if NON_OPENING_METHODS.contains(&method) {
+        if served_by == ServedBy::Subscription {
             return ThreadLocation::Local;
         }
         let node = match owner(state, session, id).await {

@@ -229,6 +229,13 @@ fn every_row_has_a_page() {
         page.contains("- Lane: exclusive, by thread (`threadId`)\n"),
         "{page}"
     );
+    for fact in [
+        "- Observers: are rejected\n",
+        "- Retry: safe with the same `clientRequestId`\n",
+        "- Served by: the node that owns the thread\n",
+    ] {
+        assert!(page.contains(fact), "{page}");
+    }
     assert!(
         page.contains("| `threadId` | string | required | "),
         "{page}"

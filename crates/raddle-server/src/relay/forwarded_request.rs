@@ -5,7 +5,7 @@ use std::sync::Arc;
 use raddle_core::Seq;
 use raddle_protocol::ThreadId;
 use raddle_protocol::methods::{ThreadResume, ThreadUnsubscribe};
-use raddle_protocol::table::Method;
+use raddle_protocol::table::{Method, ServedBy};
 use raddle_rpc::ErrorObject;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -24,6 +24,7 @@ use crate::wire_error::WireError;
 /// A request about a thread that is not live here, whatever its method.
 pub(crate) trait ForwardedRequest: Send {
     fn method(&self) -> &'static str;
+    fn served_by(&self) -> ServedBy;
     fn thread(&self) -> ThreadId;
     fn session(&self) -> &Arc<Session>;
     fn params(&self) -> Result<Box<RawValue>, serde_json::Error>;
@@ -52,6 +53,10 @@ pub(crate) struct ForwardedCall<M: Method> {
 impl<M: Method> ForwardedRequest for ForwardedCall<M> {
     fn method(&self) -> &'static str {
         M::NAME
+    }
+
+    fn served_by(&self) -> ServedBy {
+        M::SERVED_BY
     }
 
     fn thread(&self) -> ThreadId {
@@ -128,11 +133,12 @@ fn forward_again(state: &Arc<ServerState>, mut request: Box<dyn ForwardedRequest
 
 async fn route(state: Arc<ServerState>, request: Box<dyn ForwardedRequest>, since: Instant) {
     let (session, id) = (request.session().clone(), request.thread());
-    let method = match request.subscribes() {
-        true => ThreadResume::NAME,
-        false => request.method(),
+    // A request that creates this thread and was sent before may find it with another owner.
+    let served_by = match request.subscribes() {
+        true => ServedBy::Owner,
+        false => request.served_by(),
     };
-    match find(&state, &session, id, method, since).await {
+    match find(&state, &session, id, served_by, since).await {
         ThreadLocation::Local => request.handle_locally(&state),
         ThreadLocation::Unavailable(error) => request.refuse(error),
         ThreadLocation::Remote(link) => {

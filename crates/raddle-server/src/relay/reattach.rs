@@ -62,7 +62,7 @@ async fn reattach(
     };
     let since = Instant::now();
     while !session.is_gone() && session.threads().contains(&id) {
-        let why = match find(&state, &session, id, ThreadResume::NAME, since).await {
+        let why = match find(&state, &session, id, ThreadResume::SERVED_BY, since).await {
             ThreadLocation::Remote(link) => {
                 return subscribe_remotely(&state, &session, &link, id, last_seq);
             }
