@@ -9,6 +9,7 @@ use raddle_core::{
     RunShell, Seq, Thread, ThreadId, TurnId,
 };
 use tokio::sync::mpsc::error::SendError;
+use tracing::Span;
 
 use crate::task::{AfterCommand, NewSubscriber, TaskMessage, UsageReport};
 use crate::threads::{Retention, ThreadRegistry};
@@ -72,6 +73,7 @@ impl Threads {
             command,
             reply_to,
             after: AfterCommand::KeepLoaded,
+            span: Span::current(),
         };
         self.send(id, message).await;
     }
@@ -158,6 +160,7 @@ impl Threads {
             command: Command::Archive(archive),
             reply_to: reply_to.into(),
             after: AfterCommand::Unload,
+            span: Span::current(),
         };
         self.send(id, message).await;
     }

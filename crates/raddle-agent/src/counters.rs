@@ -230,7 +230,8 @@ fn model_end(end: &ModelEnd) -> &'static str {
     }
 }
 
-fn failure_kind(kind: &FailureKind) -> &'static str {
+/// Names a kind of failure, as the metrics and the log do.
+pub(crate) fn failure_kind(kind: &FailureKind) -> &'static str {
     match kind {
         FailureKind::ContextFull => "context_full",
         FailureKind::BudgetSpent => "budget_spent",

@@ -6,6 +6,7 @@ mod progress;
 mod storage_full;
 mod subscribe;
 mod subscribers;
+mod turn_log;
 mod unattended;
 mod unload;
 
@@ -16,19 +17,21 @@ use std::time::Duration;
 
 use raddle_core::ports::{AppendError, Blobs, Journal};
 use raddle_core::{
-    ChangeSettings, Command, CursorStatus, Effect, Envelope, Event, IdempotentRequest, ItemId,
-    RecordBody, Refusal, RequestNumber, Seq, Step, SubscriptionStart, Thread, ThreadId,
-    ThreadWriter, Token, WriterAction, WriterEnd,
+    ChangeSettings, Command, CommandOutcome, CursorStatus, Effect, Envelope, Event,
+    IdempotentRequest, ItemId, RecordBody, Refusal, RequestNumber, Seq, Step, SubscriptionStart,
+    Thread, ThreadId, ThreadWriter, Token, WriterAction, WriterEnd,
 };
 use raddle_protocol::ThreadClosedNotification;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
+use tracing::{Instrument, Span};
 
 use self::catch_up::{CatchUps, Subscription};
 use self::progress::Progress;
 use self::subscribe::PendingSubscriber;
 pub(crate) use self::subscribe::{NewSubscriber, UsageReport};
+use self::turn_log::TurnLog;
 use self::unload::UnloadReason;
 use crate::context::History;
 use crate::images::show_in_notification;
@@ -61,6 +64,8 @@ pub(crate) enum TaskMessage {
         command: Command,
         reply_to: ReplyTo,
         after: AfterCommand,
+        /// Span of the caller, for the log.
+        span: Span,
     },
     Subscribe {
         subscriber: NewSubscriber,
@@ -111,7 +116,12 @@ impl TaskMessage {
 pub(crate) type InspectFn = Box<dyn FnOnce(&Thread) + Send>;
 
 enum Caller {
-    Command(CommandReply, AfterCommand),
+    Command {
+        reply: CommandReply,
+        after: AfterCommand,
+        /// Span of the caller on this thread.
+        span: Span,
+    },
     Subscribe(NewSubscriber),
 }
 
@@ -166,6 +176,7 @@ pub(crate) struct Task {
     /// Running tools. Dropping the sender asks the tool to stop.
     stops: BTreeMap<ItemId, watch::Sender<()>>,
     history: Arc<History>,
+    turn_log: TurnLog,
     tokens: u64,
     /// Start of the journal's current outage.
     unavailable_since: Option<Instant>,
@@ -225,6 +236,7 @@ impl Task {
             work: BTreeMap::new(),
             stops: BTreeMap::new(),
             history: Arc::new(history),
+            turn_log: TurnLog::default(),
             tokens: 0,
             unavailable_since: None,
             failed: None,
@@ -238,6 +250,7 @@ impl Task {
 
     /// Runs until another process owns the thread, or it is unloaded.
     pub(crate) async fn run(mut self) -> TaskEnd {
+        self.turn_log.adopt(self.writer.thread());
         loop {
             self.add_pending_subscribers().await;
             self.finish_catch_ups().await;
@@ -253,9 +266,11 @@ impl Task {
                 } => {
                     let journal = self.journal.clone();
                     let append = journal.append(self.id, after, &records, class);
+                    // Not at `info`: appends are as frequent as deltas.
+                    let span = tracing::debug_span!("append", records = records.len(), ?class);
                     let shared = self.shared.clone();
                     let appending = shared.counters.append();
-                    let result = self.during(append).await;
+                    let result = self.during(append.instrument(span)).await;
                     appending.ended(class, &result);
                     if let Err(error) = &result {
                         tracing::warn!(thread = %self.id, %error, "append failed");
@@ -452,13 +467,16 @@ impl Task {
                 command,
                 reply_to: ReplyTo { reply, idempotency },
                 after,
+                span,
             } => {
+                let span = tracing::info_span!(parent: &span, "thread", id = %self.id);
                 let envelope = Envelope::Command {
                     command,
                     token: Some(token),
                     key: idempotency.map(Box::new),
                 };
-                (envelope, Caller::Command(reply, after))
+                let caller = Caller::Command { reply, after, span };
+                (envelope, caller)
             }
             TaskMessage::Subscribe { subscriber, change } => {
                 self.change_for(change);
@@ -510,7 +528,9 @@ impl Task {
 
     fn refuse(&mut self, token: Token, refusal: Refusal) {
         match self.callers.remove(&token) {
-            Some(Caller::Command(reply, _)) => reply(Err(refusal.into())),
+            Some(Caller::Command { reply, span, .. }) => {
+                span.in_scope(|| reply(Err(refusal.into())));
+            }
             Some(Caller::Subscribe(subscriber)) => drop((subscriber.reply)(Err(refusal.into()))),
             None => {}
         }
@@ -560,13 +580,17 @@ impl Task {
             match action {
                 WriterAction::Reply(token, Err(refusal)) => self.refuse(token, refusal),
                 WriterAction::Reply(token, Ok(outcome)) => {
-                    if let Some(Caller::Command(reply, after)) = self.callers.remove(&token) {
+                    let caller = self.callers.remove(&token);
+                    if let Some(Caller::Command { reply, after, span }) = caller {
+                        if let CommandOutcome::Started { turn } = &outcome {
+                            self.turn_log.set_starter(turn, &span);
+                        }
                         if after == AfterCommand::Unload {
                             self.notify_not_loaded();
                             self.unload(UnloadReason::Requested);
                         }
                         let thread = self.writer.thread();
-                        reply(Ok(AppliedCommand { outcome, thread }));
+                        span.in_scope(|| reply(Ok(AppliedCommand { outcome, thread })));
                     }
                 }
                 WriterAction::Subscribed(start) => self.subscribe(start),
@@ -577,6 +601,8 @@ impl Task {
                             Event::RequestResolved(it) => self.amend(&it.resolution),
                             _ => {}
                         }
+                        let (thread, at) = (self.writer.thread(), announcement.record.at);
+                        self.turn_log.follow(thread, event, at);
                     }
                     self.tell(announcement);
                 }

@@ -17,6 +17,7 @@ use raddle_core::{
 use raddle_protocol::Notification;
 use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
+use tracing::{Instrument, Span};
 
 use crate::context::HistoryBudget;
 use crate::counters::Counters;
@@ -455,21 +456,22 @@ impl ThreadRegistry {
             snapshot_tx,
             starter,
         );
-        let mut tasks = self.tasks();
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn(async move {
+        // The task outlives the request that loads the thread.
+        let span = tracing::info_span!(parent: None, "thread", %id);
+        let task = task.run().instrument(span.clone());
+        let running = async move {
             // A panic ends only the task of its own thread. Aborting this wrapper also aborts the
             // task.
-            let mut running = JoinSet::new();
-            running.spawn(task.run());
-            let (ended, late) = match running.join_next().await {
+            let mut tasks = JoinSet::new();
+            tasks.spawn(task);
+            let (ended, late) = match tasks.join_next().await {
                 Some(Ok(TaskEnd { ended, head, late })) => (Ok((ended, head)), late),
                 Some(Err(error)) => (Err(error), Vec::new()),
                 None => return,
             };
             match &ended {
-                Ok((WriterEnd::Released, _)) => tracing::debug!(thread = %id, "left"),
-                Ok((ended, _)) => tracing::info!(thread = %id, ?ended, "task ended"),
+                Ok((WriterEnd::Released, _)) => tracing::debug!("left"),
+                Ok((ended, _)) => tracing::info!(?ended, "task ended"),
                 Err(error) => tracing::error!(thread = %id, %error, "task failed"),
             }
             // First remove what would block another thread with the same id.
@@ -484,7 +486,10 @@ impl ThreadRegistry {
             shared.live().remove(&id);
             shared.unloaded.notify_waiters();
             shared.forward_late(id, late);
-        });
+        };
+        let mut tasks = self.tasks();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(running.instrument(span));
         handle
     }
 
@@ -571,6 +576,7 @@ impl Handle {
                 reply(result.map(|done| done.outcome))
             }),
             after: AfterCommand::KeepLoaded,
+            span: Span::current(),
         };
         if let Err(mpsc::error::SendError(message)) = self.sender.send(message).await {
             message.refuse(AgentError::Ended);

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
+use tracing::Instrument;
 
 use crate::confinement::{PolicyPath, log_notices};
 use crate::egress::{self, EgressDecision, EgressSocket, Proxy, SystemDialer};
@@ -191,7 +192,7 @@ impl SandboxService {
                 }
             }
             let proxy = Proxy::new(network, Arc::new(SystemDialer), log_decision);
-            let serving = tokio::spawn(egress_socket.serve(proxy));
+            let serving = tokio::spawn(egress_socket.serve(proxy).in_current_span());
             proxy_task = Some(ProxyTask(serving.abort_handle()));
         }
         Ok(LaunchPlan {

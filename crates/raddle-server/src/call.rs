@@ -11,6 +11,7 @@ use raddle_protocol::table::Method;
 use raddle_rpc::{ErrorObject, Id, answer, refusal};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tracing::Span;
 
 use crate::disk::DiskExecutor;
 use crate::idempotency::RequestIdentity;
@@ -18,6 +19,7 @@ use crate::lanes::Pass;
 use crate::metrics::RequestOutcome;
 use crate::services::ServerState;
 use crate::session::Session;
+use crate::spans;
 use crate::wire_error::WireError;
 
 /// A request that passed the gate.
@@ -33,6 +35,7 @@ impl<M: Method> Call<M> {
     /// Passes the call to its handler. A panic drops the reply, which answers the request with an
     /// error; the connection and all others go on.
     pub(crate) fn run(self, state: &Arc<ServerState>, handle: fn(&Arc<ServerState>, Self)) {
+        let _entered = self.reply.span().clone().entered();
         if catch_unwind(AssertUnwindSafe(|| handle(state, self))).is_err() {
             tracing::error!(method = M::NAME, "a handler panicked");
         }
@@ -66,7 +69,7 @@ impl<M: Method> Call<M> {
             reply,
             session,
         } = self;
-        tokio::spawn(async move {
+        spans::spawn(async move {
             let permit = match disk.acquire(&session.outgoing).await {
                 Ok(permit) => permit,
                 Err(error) => return reply.error(error),
@@ -84,6 +87,8 @@ pub(crate) struct Reply<R> {
     id: Id,
     method: &'static str,
     session: Arc<Session>,
+    /// Span of the request, for the log.
+    span: Span,
     /// Admits the next request of the lane when this one is answered.
     pass: Option<Pass>,
     /// Identity of the request, if the client may retry it.
@@ -156,10 +161,12 @@ impl<R: Serialize> Reply<R> {
 
 impl<R> Reply<R> {
     pub(crate) fn new(id: Id, method: &'static str, session: Arc<Session>) -> Self {
+        let span = spans::request(&session.span, method, &id);
         Self {
             id,
             method,
             session,
+            span,
             pass: None,
             idempotency: None,
             answered: false,
@@ -170,6 +177,11 @@ impl<R> Reply<R> {
     /// Returns the session that gets the response.
     pub(crate) fn session(&self) -> &Arc<Session> {
         &self.session
+    }
+
+    /// Returns the span of the request.
+    pub(crate) fn span(&self) -> &Span {
+        &self.span
     }
 
     /// Sets the identity of a request that the client may retry.

@@ -11,6 +11,7 @@ use raddle_rpc::{
 };
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use tracing::Instrument;
 
 use crate::draining::DrainPhase;
 use crate::gate;
@@ -26,15 +27,28 @@ const MEMORY_FLUSH: Duration = Duration::from_secs(30);
 pub(crate) async fn serve(
     connection: Connection,
     state: Arc<ServerState>,
-    mut draining: watch::Receiver<DrainPhase>,
+    draining: watch::Receiver<DrainPhase>,
 ) {
     let Connection {
         peer,
-        mut incoming,
+        incoming,
         outgoing,
         loss,
     } = connection;
-    let session = Arc::new(Session::new(peer, outgoing.clone(), &state));
+    let session = Arc::new(Session::new(peer, outgoing, &state));
+    let span = session.span.clone();
+    let serving = serve_session(session, incoming, loss, state, draining);
+    serving.instrument(span).await;
+}
+
+async fn serve_session(
+    session: Arc<Session>,
+    mut incoming: Incoming,
+    loss: DataLoss,
+    state: Arc<ServerState>,
+    mut draining: watch::Receiver<DrainPhase>,
+) {
+    let outgoing = session.outgoing.clone();
     let _panic_guard = PanicGuard {
         state: state.clone(),
         session: session.clone(),
@@ -43,7 +57,7 @@ pub(crate) async fn serve(
     let _metrics_entry = state
         .metrics
         .enter(session.number, &session.peer, &outgoing);
-    tracing::debug!(connection = session.number, peer = ?session.peer, "connected");
+    tracing::debug!(peer = ?session.peer, "connected");
 
     let close = tokio::select! {
         close = read(&mut incoming, &state, &session) => close,
@@ -79,7 +93,7 @@ pub(crate) async fn serve(
         }
     }
     outgoing.mark_gone();
-    tracing::debug!(connection = session.number, counts = ?session.counts, "disconnected");
+    tracing::debug!(counts = ?session.counts, "disconnected");
 }
 
 /// While the server drains, keeps a relayed connection until the threads are unloaded: then the
@@ -238,7 +252,7 @@ async fn handle_frame(frame: Frame, state: &Arc<ServerState>, session: &Arc<Sess
         }
         Err(FrameError::Dropped(noise)) => {
             session.counts.noise();
-            tracing::debug!(connection = session.number, ?noise, "frame dropped");
+            tracing::debug!(?noise, "frame dropped");
         }
     }
 }

@@ -7,6 +7,7 @@ use raddle_rpc::Outgoing;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use tracing::Span;
 
 use crate::wire_error::WireError;
 
@@ -143,8 +144,9 @@ impl DiskPermit {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
+        let span = Span::current();
         let job = move || {
-            let output = work();
+            let output = span.in_scope(work);
             drop(self);
             output
         };

@@ -12,6 +12,7 @@ use raddle_core::{CommandOutcome, IdempotencyKey, ThreadId};
 use raddle_protocol::methods::TurnInterrupt;
 use raddle_protocol::table::{Lane, Method, Resource, ServedBy};
 use sha2::{Digest as _, Sha256};
+use tracing::Instrument;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
@@ -121,7 +122,8 @@ fn replay_or_handle<M: Method>(
     handle: fn(&Arc<ServerState>, Call<M>),
 ) {
     let state = state.clone();
-    tokio::spawn(async move {
+    let span = call.reply.span().clone();
+    let running = async move {
         let RequestIdentity {
             key,
             request_hash,
@@ -142,5 +144,6 @@ fn replay_or_handle<M: Method>(
             Ok(_) | Err(_) => {}
         }
         call.run(&state, handle);
-    });
+    };
+    tokio::spawn(running.instrument(span));
 }

@@ -23,6 +23,7 @@ mod routes;
 mod server;
 mod services;
 mod session;
+mod spans;
 mod status_pages;
 mod wire_error;
 

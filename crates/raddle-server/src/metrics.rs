@@ -33,6 +33,13 @@ const TRANSPORTS: [(&str, Transport); 5] = [
     ("relay", Transport::Relay),
 ];
 
+/// Returns the name of a transport, as the metrics label it.
+pub(crate) fn transport_name(transport: Transport) -> &'static str {
+    let mut transports = TRANSPORTS.into_iter();
+    let named = transports.find(|(_, it)| *it == transport);
+    named.map(|(name, _)| name).unwrap_or_default()
+}
+
 /// The metrics of a server.
 #[derive(Debug)]
 pub(crate) struct Metrics {

@@ -14,13 +14,15 @@ use raddle_rpc::{Id, Outgoing, Peer, Transport, notification, request};
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
+use tracing::Span;
 
 use crate::disk::DiskExecutor;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, transport_name};
 use crate::relay::Relay;
 use crate::services::ServerState;
 use crate::services::processes::Processes;
 use crate::services::watches::Watch;
+use crate::spans;
 
 /// Limit: answers of one client to server requests that wait for threads; beyond it, the answer is
 /// dropped and logged.
@@ -41,6 +43,8 @@ const CAPACITY_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Session {
     /// Number of the connection, for the log.
     pub(crate) number: u64,
+    /// Span of the connection, for the log.
+    pub(crate) span: Span,
     pub(crate) peer: Peer,
     pub(crate) outgoing: Outgoing,
     /// The connection's share of the threads that block on disks.
@@ -129,8 +133,10 @@ pub(crate) enum BusyReason {
 
 impl Session {
     pub(crate) fn new(peer: Peer, outgoing: Outgoing, state: &ServerState) -> Self {
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         Self {
-            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            number,
+            span: spans::connection(number, transport_name(peer.transport)),
             peer,
             disk: DiskExecutor::of_client(&state.disks, DISK_JOBS_MAX),
             outgoing,
@@ -173,7 +179,12 @@ impl Session {
                 .into_iter()
                 .collect(),
         };
-        self.client.set(client).is_ok()
+        let is_first = self.client.set(client).is_ok();
+        if is_first {
+            let name = params.client_info.name.as_str();
+            self.span.record("client", name);
+        }
+        is_first
     }
 
     /// Returns the client's rights to the configuration. Only the process that started the server,

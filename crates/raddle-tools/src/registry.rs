@@ -14,6 +14,7 @@ use raddle_core::{
     TurnId,
 };
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
+use tracing::Span;
 
 use crate::command::{self, SentNotices, Terminals};
 use crate::file_call::FileCall;
@@ -291,8 +292,9 @@ impl Tools for BuiltInTools {
                 true => inner.path.get().await,
                 false => None,
             };
+            let span = Span::current();
             let intent_task = tokio::task::spawn_blocking(move || {
-                Self::intent_of(&inner, thread, &settings, &call, path)
+                span.in_scope(|| Self::intent_of(&inner, thread, &settings, &call, path))
             });
             intent_task.await.unwrap_or_else(|error| {
                 tracing::error!(%error, "determining the intent of a tool call failed");
@@ -331,7 +333,9 @@ impl Tools for BuiltInTools {
                 Some(Ok(ParsedCall::StdinWrite(write))) => write.run(inner, job).await,
                 Some(Ok(ParsedCall::FileCall(it))) => {
                     let body = job.item.body.clone();
-                    let work = tokio::task::spawn_blocking(move || it.run(&inner, job));
+                    let span = Span::current();
+                    let run = move || span.in_scope(|| it.run(&inner, job));
+                    let work = tokio::task::spawn_blocking(run);
                     work.await.unwrap_or_else(|error| {
                         tracing::error!(%error, "a tool failed with an internal error");
                         cannot(

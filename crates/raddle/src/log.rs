@@ -19,7 +19,8 @@ pub(crate) fn start(colours: bool) {
         .log_internal_errors(false)
         .with_writer(|| Stderr);
     if std::env::var("RADDLE_LOG_FORMAT").is_ok_and(|format| format == "json") {
-        builder.json().init();
+        // The list of spans includes the current one.
+        builder.json().with_current_span(false).init();
     } else {
         builder
             .with_ansi(colours && io::IsTerminal::is_terminal(&io::stderr()))

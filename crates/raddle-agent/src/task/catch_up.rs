@@ -118,7 +118,7 @@ impl Task {
             .iter_mut()
             .filter(|subscription| lacks_capacity(subscription))
         {
-            tracing::debug!(thread = %self.id, after = %stored, "a slow client switches to catch-up");
+            tracing::debug!(after = %stored, "a slow client switches to catch-up");
             self.shared.counters.fell_behind.add(1);
             self.start_catch_up(subscription, reader.clone());
         }

@@ -4,6 +4,7 @@ use raddle_core::policy::Amendment;
 use raddle_core::ports::{Prompt, ToolJob};
 use raddle_core::{BeginTurn, Command, Effect, ItemId, RequestAnswer, Resolution, TurnId};
 use tokio::sync::watch;
+use tracing::Instrument;
 
 use super::Task;
 use crate::estimate::UsageMeter;
@@ -24,6 +25,13 @@ impl Task {
                 let tools = OfferedTools::of(&thread.settings().client_tools)
                     .with_goal(thread.has_active_goal());
                 let meter = UsageMeter::default();
+                let span = tracing::info_span!(
+                    parent: &self.turn_log.span(),
+                    "model_call",
+                    provider = settings.provider.as_deref(),
+                    model = settings.model.as_deref(),
+                    attempt = thread.attempt()
+                );
                 let work = ModelWork {
                     journal: self.journal.clone(),
                     blobs: self.blobs.clone(),
@@ -55,7 +63,7 @@ impl Task {
                 let (reporter, call) = (self.reporter.clone(), *call);
                 self.writer
                     .meter(raddle_core::Meter::new(call, move || meter.read()));
-                let running = tokio::spawn(work.run());
+                let running = tokio::spawn(work.run().instrument(span));
                 self.work.retain(|_, work| !work.is_finished());
                 self.work.insert(effect, running.abort_handle());
                 tokio::spawn(async move {
@@ -70,7 +78,7 @@ impl Task {
             Effect::BeginTurn { .. } => {
                 let (shared, reporter) = (self.shared.clone(), self.reporter.clone());
                 let settings = self.writer.thread().settings().clone();
-                let running = tokio::spawn(async move {
+                let beginning = async move {
                     let begin = BeginTurn {
                         turn: TurnId::mint(),
                         briefs: shared
@@ -79,7 +87,8 @@ impl Task {
                             .await,
                     };
                     let _ = reporter.send(Command::BeginTurn(begin)).await;
-                });
+                };
+                let running = tokio::spawn(beginning.in_current_span());
                 self.work.retain(|_, work| !work.is_finished());
                 self.work.insert(effect, running.abort_handle());
             }
@@ -94,6 +103,12 @@ impl Task {
         let Some(open) = open.into_iter().find(|open| open.item.id == item) else {
             return;
         };
+        let span = tracing::info_span!(
+            parent: &self.turn_log.span(),
+            "tool_call",
+            tool = open.item.call.as_ref().map(|it| it.tool.as_str()),
+            item = %item
+        );
         let (stop, stopped) = watch::channel(());
         let mut stop_signal = stopped.clone();
         let body = open.item.body.clone();
@@ -113,13 +128,8 @@ impl Task {
         };
         let (gate, reporter) = (self.shared.tool_gate.clone(), self.reporter.clone());
         let blobs = self.blobs.clone();
-        let running = tokio::spawn(carry_out(
-            gate,
-            blobs,
-            (job, approvals),
-            stopped,
-            reporter.clone(),
-        ));
+        let call = carry_out(gate, blobs, (job, approvals), stopped, reporter.clone());
+        let running = tokio::spawn(call.instrument(span));
         self.work.retain(|_, work| !work.is_finished());
         self.stops.retain(|_, stop| !stop.is_closed());
         self.work.insert(effect, running.abort_handle());
@@ -145,13 +155,13 @@ impl Task {
             self.reporter.downgrade(),
         );
         let amendment = Amendment::of_answer(rule);
-        tokio::spawn(async move {
+        let amending = async move {
             let amended = match amendment {
                 Ok(amendment) => rules.amend(amendment).await.map_err(|it| it.to_string()),
                 Err(error) => Err(error.to_string()),
             };
             let Err(why) = amended else {
-                return tracing::info!(%thread, by, "a rule was stored");
+                return tracing::info!(by, "a rule was stored");
             };
             tracing::warn!(%thread, by, why, "a rule was not stored");
             let warning =
@@ -159,25 +169,27 @@ impl Task {
             if let Some(reporter) = reporter.upgrade() {
                 let _ = reporter.send(Command::Warn(warning)).await;
             }
-        });
+        };
+        tokio::spawn(amending.instrument(self.turn_log.span()));
     }
 
     /// Ends the commands that calls of a turn left running, and warns the user.
     pub(super) fn end_turn_tools(&self, turn: TurnId) {
         let (thread, reporter) = (self.id, self.reporter.downgrade());
         let ending = self.shared.tool_gate.tools.end_turn(thread, turn);
-        tokio::spawn(async move {
+        let ending = async move {
             let ended = ending.await;
             if ended.is_empty() {
                 return;
             }
-            tracing::info!(%thread, ?ended, "commands ended with their turn");
+            tracing::info!(?ended, "commands ended with their turn");
             let names = ended.join(", ");
             let warning = format!("Still running when the turn ended, and ended with it: {names}");
             if let Some(reporter) = reporter.upgrade() {
                 let _ = reporter.send(Command::Warn(warning)).await;
             }
-        });
+        };
+        tokio::spawn(ending.instrument(self.turn_log.span()));
     }
 
     /// Cancels the running work of a turn at once, before its interrupt is stored.

@@ -10,6 +10,7 @@ use raddle_core::{
 };
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
+use tracing::Instrument;
 
 use super::Task;
 
@@ -56,10 +57,11 @@ impl Task {
     fn start_timer(&self, request: RequestNumber) -> Option<AbortHandle> {
         let mut open = self.writer.thread().requests();
         let (_, open) = open.find(|(number, _)| *number == request)?;
+        let span = self.turn_log.span();
         let timer = match &open.ask {
-            Ask::ClientTool {} => tokio::spawn(self.fail_on_timeout(request)),
+            Ask::ClientTool {} => tokio::spawn(self.fail_on_timeout(request).instrument(span)),
             Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_) => {
-                tokio::spawn(self.send_to_webhook(request, open))
+                tokio::spawn(self.send_to_webhook(request, open).instrument(span))
             }
             // Only the user can answer these, and a timeout grants no permissions.
             Ask::Permissions(_) | Ask::Questions(_) | Ask::Elicitation(_) => return None,

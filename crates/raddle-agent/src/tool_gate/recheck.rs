@@ -72,7 +72,7 @@ impl ToolGate {
                 self.tools.run(job).await
             }
             Err(Rejection { status, why }) => {
-                tracing::info!(%thread, item = %job.item.id, why, "a tool call was rejected");
+                tracing::info!(why, "a tool call was rejected");
                 ToolResult::new(status, job.item.body, Output::failure(why))
             }
         }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixListener;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use super::proxy::Proxy;
 use crate::descriptors;
@@ -90,10 +91,11 @@ impl EgressSocket {
                 continue;
             };
             let proxy = proxy.clone();
-            connections.spawn(async move {
+            let serving = async move {
                 // The client sees the result.
                 let _ = proxy.serve(client).await;
-            });
+            };
+            connections.spawn(serving.in_current_span());
         }
     }
 }

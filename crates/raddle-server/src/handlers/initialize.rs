@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::call::Call;
 use crate::services::{ServerState, processes, threads};
 use crate::session::Role;
+use crate::spans;
 use crate::wire_error::WireError;
 
 /// The contract version this server was checked against; stock clients read it as the server's
@@ -56,7 +57,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<Initialize>) {
         }),
     });
     let (home, config) = (state.home.clone(), state.config.clone());
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let warnings = home.run(&session.outgoing, move || config.warnings());
         for warning in warnings.await.into_iter().flatten() {
             session.notify(&warning.into());

@@ -10,6 +10,7 @@ use raddle_rpc::ErrorObject;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::time::Instant;
+use tracing::{Instrument, Span};
 
 use super::links::{PeerLink, PeerResponse};
 use super::reattach::{enter_lane, reattach_all};
@@ -27,6 +28,8 @@ pub(crate) trait ForwardedRequest: Send {
     fn served_by(&self) -> ServedBy;
     fn thread(&self) -> ThreadId;
     fn session(&self) -> &Arc<Session>;
+    /// Span of the request, for the log.
+    fn span(&self) -> &Span;
     fn params(&self) -> Result<Box<RawValue>, serde_json::Error>;
     /// Whether a successful response subscribes the client to the thread.
     fn subscribes(&self) -> bool;
@@ -65,6 +68,10 @@ impl<M: Method> ForwardedRequest for ForwardedCall<M> {
 
     fn session(&self) -> &Arc<Session> {
         &self.call.session
+    }
+
+    fn span(&self) -> &Span {
+        self.call.reply.span()
     }
 
     fn params(&self) -> Result<Box<RawValue>, serde_json::Error> {
@@ -118,7 +125,8 @@ pub(crate) fn forward(
     request: Box<dyn ForwardedRequest>,
     since: Instant,
 ) {
-    tokio::spawn(route(state.clone(), request, since));
+    let span = request.span().clone();
+    tokio::spawn(route(state.clone(), request, since).instrument(span));
 }
 
 /// Forwards a request again that returned without a response.

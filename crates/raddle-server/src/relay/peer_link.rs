@@ -11,6 +11,7 @@ use raddle_rpc::{Connection, Frame, Inbound, Incoming, parse};
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
 use tokio::time::timeout;
+use tracing::Instrument;
 
 use super::links::{PeerLink, PeerResponse};
 use super::reattach::reattach_all;
@@ -53,7 +54,8 @@ impl PeerLink {
             );
         }
         let (state, session, spawned_link) = (state.clone(), session.clone(), link.clone());
-        tokio::spawn(async move {
+        let span = session.span.clone();
+        let forwarding = async move {
             tokio::select! {
                 () = spawned_link.forward_messages(&state, &session, connection.incoming) => {}
                 // Anything sent from here on would be lost.
@@ -66,7 +68,8 @@ impl PeerLink {
                 &session,
                 session.relay.take_subscriptions_of(&spawned_link),
             );
-        });
+        };
+        tokio::spawn(forwarding.instrument(span));
         link
     }
 

@@ -13,6 +13,7 @@ use serde_json::json;
 use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
+use tracing::Instrument;
 
 use super::links::{PeerLink, PeerResponse};
 use super::{OWNER_TIMEOUT, RETRY_INTERVAL, ThreadLocation, find, is_elsewhere};
@@ -33,7 +34,8 @@ pub(super) fn reattach_all(
         session.relay.reattaching().insert(id, last_seq);
         let (task_state, task_session) = (state.clone(), session.clone());
         enter_lane(state, session, id, move |pass| {
-            tokio::spawn(reattach(task_state, task_session, id, pass));
+            let span = task_session.span.clone();
+            tokio::spawn(reattach(task_state, task_session, id, pass).instrument(span));
         });
     }
 }

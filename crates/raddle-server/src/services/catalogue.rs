@@ -8,6 +8,8 @@ use raddle_config::{OfferedModel, Provider, Vendors};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
+use crate::spans;
+
 /// Lifetime of a list, and the delay before the next query after a failed one.
 const LIST_TTL: Duration = Duration::from_secs(300);
 const FAILURE_TTL: Duration = Duration::from_secs(30);
@@ -101,7 +103,7 @@ impl Catalogue {
         });
         lists.insert(list.provider.name.clone(), list.clone());
         let (query, vendors) = (list.clone(), vendors.clone());
-        tokio::spawn(async move {
+        spans::spawn(async move {
             let list_state = match vendors.models(&query.provider).await {
                 Ok(offered) => ListState::Models(offered.into()),
                 Err(why) => {

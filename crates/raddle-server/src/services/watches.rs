@@ -24,6 +24,7 @@ pub(crate) use self::watcher::PathWatcher;
 use crate::disk::DiskExecutor;
 use crate::services::files::PathAdmission;
 use crate::session::Session;
+use crate::spans;
 use crate::wire_error::WireError;
 
 /// How long changes are collected before the client is notified.
@@ -55,7 +56,7 @@ impl Watch {
             session: Arc::downgrade(session),
         };
         let exists = notifier.retarget(false).await?;
-        tokio::spawn(notifier.run(exists));
+        spans::spawn(notifier.run(exists));
         Ok(watch)
     }
 }

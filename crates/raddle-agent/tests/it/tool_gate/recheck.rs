@@ -4,8 +4,10 @@ use std::sync::RwLock;
 
 use raddle_core::policy::{Layer, ManagedLimits, PathPattern, Rule, SandboxKind, Subject, Verdict};
 use raddle_core::{ApprovalPolicy, ChangeSettings, SettingsChange};
+use tracing::Instrument;
 
 use super::*;
+use crate::memory_log::MemoryLog;
 
 /// Rules that a test changes.
 #[derive(Default)]
@@ -187,6 +189,29 @@ async fn a_call_allowed_by_policy_is_judged_again_before_it_runs() {
         let (_, output) = prompt.rsplit_once("output ").expect("an output");
         assert!(output.starts_with(expected), "{meanwhile:?}: {output}");
     }
+}
+
+/// The line says which call of which request was rejected.
+#[tokio::test]
+async fn a_rejected_call_is_logged_in_the_span_of_its_request() {
+    let log = MemoryLog::start();
+    let rules = Arc::new(MutableRules::default());
+    let calls: &[ScriptLine] = &[ScriptLine::Calls("do", "beyond prints")];
+    let mut harness = harness_with_rules(&[calls, DONE], rules.clone()).await;
+    let started = execute(&harness.thread, turn("t1", "hi"));
+    let started = started.instrument(tracing::info_span!("request", id = 7));
+    started.await.expect("a turn");
+    until(&mut harness.deliveries, "ask").await;
+    let denial = RaceChange::Rule(Verdict::Deny, "prints");
+    denial.happen(&harness, &rules).await;
+    harness.answer(0, RequestAnswer::Accept {}).await;
+    until(&mut harness.deliveries, "turn/completed").await;
+    let lines = log.lines_with("a tool call was rejected");
+    let id = harness.id;
+    let expected =
+        format!("request{{id=7}}:thread{{id={id}}}:turn{{id=t1}}:tool_call{{tool=\"do\" item=");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].starts_with(&expected), "{lines:?}");
 }
 
 /// Each call sees the writes before it.

@@ -8,11 +8,12 @@ use raddle_protocol::methods::AccountLogout;
 use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::accounts::{self, ProviderAccount};
+use crate::spans;
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountLogout>) {
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let logout = async {
             let account = ProviderAccount::of(&state, None).await?;
             let deleted = account.vendors.forget(&account.provider).await;

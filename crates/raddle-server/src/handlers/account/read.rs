@@ -10,6 +10,7 @@ use raddle_protocol::{Account, ChatgptAccount, GetAccountResponse, PlanType};
 use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::accounts::ProviderAccount;
+use crate::spans;
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountRead>) {
@@ -17,7 +18,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountRead>) {
         return call.reply.ok(&response(None, false));
     }
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         // Without a provider there is nothing to sign in with, which is no error for this request.
         let Ok(account_of_provider) = ProviderAccount::of(&state, None).await else {
             return call.reply.ok(&response(None, false));

@@ -28,6 +28,7 @@ use crate::services::processes::{
 use crate::services::threads::folders;
 use crate::services::{profiles, sandbox_policy};
 use crate::session::Session;
+use crate::spans;
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<CommandExec>) {
@@ -52,7 +53,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<CommandExec>) {
         Err(error) => return reply.error(error),
     };
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let confined = tokio::select! {
             biased;
             () = session.outgoing.when_gone() => Err(WireError::Dropped),

@@ -17,6 +17,7 @@ use crate::call::{Call, Reply};
 use crate::services::ServerState;
 use crate::services::files::{self, FileLock, PathAdmission};
 use crate::session::Session;
+use crate::spans;
 use crate::wire_error::WireError;
 
 /// Limit: a response with a file, which holds a file of about 24 MiB; beyond it, the server returns
@@ -50,7 +51,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsReadFile>) {
         Err(error) => return reply.error(error),
     };
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let admission = PathAdmission::of(&state, &session).await;
         read(path, admission, reply, session).await;
     });

@@ -12,6 +12,7 @@ use crate::services::ServerState;
 use crate::services::files::{self, PathAdmission};
 use crate::services::watches::{PathWatcher, Watch};
 use crate::session::Session;
+use crate::spans;
 use crate::wire_error::{WireError, quoted};
 
 /// Limit: watches of one connection; beyond it, the server returns an error.
@@ -29,7 +30,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsWatch>) {
         session,
     } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let admission = PathAdmission::of(&state, &session).await;
         reply.finish(begin(params, &session, &state.watcher, admission).await);
     });

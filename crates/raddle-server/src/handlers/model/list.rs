@@ -8,6 +8,7 @@ use raddle_config::{Config, State, models, providers};
 use raddle_protocol::methods::ModelList;
 use raddle_protocol::{ModelListParams, ModelListResponse};
 use serde_json::value::{RawValue, to_raw_value};
+use tracing::Instrument;
 
 use crate::call::{Call, Reply};
 use crate::services::{ServerState, pages};
@@ -35,7 +36,8 @@ pub(crate) fn handle(server: &Arc<ServerState>, call: Call<ModelList>) {
         else {
             return answer(&state, &shared_server.config, &params, reply);
         };
-        tokio::spawn(async move {
+        let span = reply.span().clone();
+        let listing = async move {
             let known = shared_server.catalogue.of(queried, &vendors).await;
             let ModelListParams { cursor, limit, .. } = &params;
             reply.finish(page(
@@ -45,7 +47,9 @@ pub(crate) fn handle(server: &Arc<ServerState>, call: Call<ModelList>) {
                 cursor.as_deref(),
                 *limit,
             ));
-        });
+        };
+        // The configuration may have been loaded for another request.
+        tokio::spawn(listing.instrument(span));
     });
 }
 

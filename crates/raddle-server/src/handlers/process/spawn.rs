@@ -18,6 +18,7 @@ use crate::services::processes::{
     self, OUTPUT_BYTES, OutputDelta, OutputPlan, OutputStream, ProcessName, ProcessRun, TIME_MS,
 };
 use crate::session::Session;
+use crate::spans;
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ProcessSpawn>) {
@@ -37,7 +38,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ProcessSpawn>) {
         Err(error) => return reply.error(error),
     };
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let allowed = tokio::select! {
             biased;
             () = session.outgoing.when_gone() => Err(WireError::Dropped),

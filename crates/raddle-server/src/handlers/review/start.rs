@@ -11,6 +11,7 @@ use raddle_protocol::{
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 use crate::wire_error::WireError;
 
 /// Instructions of every review, whatever its target.
@@ -35,7 +36,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ReviewStart>) {
         return reply.error(WireError::Refused(what.into()));
     };
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let turn = TurnId::mint();
         let start = Command::StartReview(Box::new(StartReview {

@@ -7,6 +7,7 @@ use raddle_protocol::methods::ThreadArchive;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadArchive>) {
@@ -16,7 +17,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadArchive>) {
         session,
     } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         if state.threads.is_ephemeral(id) {
             let what =

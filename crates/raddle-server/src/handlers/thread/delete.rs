@@ -10,6 +10,7 @@ use raddle_protocol::methods::ThreadDelete;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadDelete>) {
     let Call {
@@ -18,7 +19,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadDelete>) {
         session,
     } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let delete = Command::Delete(Delete {
             principal: threads::principal(&session),

@@ -12,6 +12,7 @@ use raddle_protocol::{ThreadForkParams, ThreadForkResponse, ThreadId};
 use crate::call::Call;
 use crate::services::threads::view::{self, OpenItemText};
 use crate::services::{ServerState, threads};
+use crate::spans;
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadFork>) {
@@ -25,7 +26,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadFork>) {
         Err(what) => return reply.error(WireError::Refused(what.into())),
     };
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let reservation = match threads::reserve_answer(&session).await {
             Ok(reservation) => reservation,
             Err(error) => return reply.error(error),

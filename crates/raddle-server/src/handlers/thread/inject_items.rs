@@ -8,6 +8,7 @@ use raddle_protocol::methods::ThreadInjectItems;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadInjectItems>) {
     let Call {
@@ -24,7 +25,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadInjectItems>) {
         principal: threads::principal(&session),
     });
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let answer = reply.into_reply_to(move |done| {
             let injected = done.map(|_| ThreadInjectItemsResponse {});

@@ -16,6 +16,7 @@ use crate::call::Call;
 use crate::relay;
 use crate::services::ServerState;
 use crate::services::threads::{self, lists};
+use crate::spans;
 use crate::wire_error::WireError;
 
 /// Limit: folders that one `thread/list` names; beyond it, the server rejects the request with
@@ -42,7 +43,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadList>) {
         Err(error) => return reply.error(error),
     };
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let page = match matches_none {
             true => Ok(Page::empty()),
             false => lists::page(&state.threads, None, query).await,

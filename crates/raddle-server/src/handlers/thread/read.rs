@@ -10,6 +10,7 @@ use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::threads;
 use crate::services::threads::view::{OpenItemText, turns};
+use crate::spans;
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadRead>) {
@@ -19,7 +20,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadRead>) {
         session,
     } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         // Earlier requests on the thread are done; later ones need not wait for the pages.
         let lane = reply.take_pass();
         let id = params.thread_id;

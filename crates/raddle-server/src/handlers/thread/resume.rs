@@ -17,6 +17,7 @@ use crate::services::threads::end_cursors::ends;
 use crate::services::threads::lists;
 use crate::services::threads::view::{self, OpenItemText};
 use crate::services::{ServerState, threads};
+use crate::spans;
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadResume>) {
@@ -35,7 +36,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadResume>) {
         return reply.error(WireError::Refused(what.into()));
     }
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         // Before the thread waits for the response: it must not wait for a client that does not
         // read.

@@ -11,6 +11,7 @@ use raddle_protocol::methods::ThreadRevert;
 use crate::call::Call;
 use crate::services::threads::end_cursors::ends;
 use crate::services::{ServerState, threads};
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadRevert>) {
     let Call {
@@ -19,7 +20,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadRevert>) {
         session,
     } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let principal = threads::principal(&session);
         let threads_handle = &state.threads;

@@ -12,6 +12,7 @@ use raddle_protocol::{
 use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::threads::{self, lists, snippets};
+use crate::spans;
 use crate::wire_error::WireError;
 
 /// The shortest text to search for, in letters.
@@ -29,7 +30,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadSearch>) {
         Err(error) => return reply.error(error),
     };
     let threads = state.threads.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let response = search(&threads, text, query).await;
         reply.finish(response.map_err(threads::failed));
     });

@@ -9,6 +9,7 @@ use raddle_protocol::methods::ThreadShellCommand;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadShellCommand>) {
@@ -28,7 +29,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadShellCommand>) {
         }
     };
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let argv = ["sh", "-c", &params.command].map(str::to_owned);
         if let Some(why) = state

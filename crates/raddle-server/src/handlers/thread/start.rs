@@ -12,6 +12,7 @@ use crate::call::{Call, Reply};
 use crate::services::threads::{self, view};
 use crate::services::{ServerState, profiles};
 use crate::session::Session;
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadStart>) {
     let Call {
@@ -20,7 +21,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadStart>) {
         session,
     } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let identity = reply.idempotency();
         if let Some(id) = identity.filter(|it| it.thread_exists).map(|it| it.thread) {
             return answer_retry(&state, session, reply, id).await;

@@ -8,6 +8,7 @@ use raddle_protocol::{ThreadUnsubscribeResponse, ThreadUnsubscribeStatus};
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadUnsubscribe>) {
     let Call {
@@ -16,7 +17,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadUnsubscribe>) {
         session,
     } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         session.threads().remove(&id);
         let subscriber = threads::session_subscriber(&session);

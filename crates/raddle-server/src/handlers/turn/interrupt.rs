@@ -9,6 +9,7 @@ use raddle_protocol::methods::TurnInterrupt;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<TurnInterrupt>) {
@@ -18,7 +19,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<TurnInterrupt>) {
         session,
     } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         // Stopping may take long; other requests must not wait for it.
         let _lane = reply.take_pass();
         let id = params.thread_id;

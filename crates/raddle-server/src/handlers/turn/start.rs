@@ -8,6 +8,7 @@ use raddle_protocol::{TurnId, TurnStartResponse};
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<TurnStart>) {
     let Call {
@@ -16,7 +17,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<TurnStart>) {
         session,
     } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         // Held until the command is in the thread's inbox, which keeps the order from there on.
         let _lane = reply.take_pass();
         let id = params.thread_id;

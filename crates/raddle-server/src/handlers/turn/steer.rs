@@ -9,6 +9,7 @@ use raddle_protocol::methods::TurnSteer;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<TurnSteer>) {
@@ -18,7 +19,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<TurnSteer>) {
         session,
     } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         // Held until the command is in the thread's inbox, which keeps the order from there on.
         let _lane = reply.take_pass();
         let id = params.thread_id;

@@ -23,6 +23,7 @@ use crate::call::Call;
 use crate::options::Options;
 use crate::services::ServerState;
 use crate::session::Session;
+use crate::spans;
 use crate::wire_error::WireError;
 
 /// Magic number of `/proc`.
@@ -96,7 +97,7 @@ impl PathAdmission {
         F: FnOnce(M::Params, &Self) -> Result<M::Result, WireError> + Send + 'static,
     {
         let state = state.clone();
-        tokio::spawn(async move {
+        spans::spawn(async move {
             let admission = Self::of(&state, &call.session).await;
             call.on_disk(move |params| work(params, &admission.resolved()));
         });

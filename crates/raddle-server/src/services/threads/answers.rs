@@ -17,6 +17,7 @@ use super::input::IMAGES_MAX;
 use super::session_subscriber;
 use crate::services::ServerState;
 use crate::session::Session;
+use crate::spans;
 
 /// Limit: the result of a client's tool without its images; beyond it, the call fails, and the
 /// model is notified.
@@ -34,7 +35,7 @@ pub(crate) fn handle_answer(
     let handle = named_request.and_then(|(id, _)| state.threads.live(id));
     let (Some((id, request)), Some(handle)) = (named_request, handle) else {
         session.counts.noise();
-        tracing::info!(connection = session.number, id = %response.id, "response to an unknown request id");
+        tracing::info!(id = %response.id, "response to an unknown request id");
         return;
     };
     // Even a short answer has a cost.
@@ -48,7 +49,7 @@ pub(crate) fn handle_answer(
     let answer_body = response.outcome.map(RawValue::to_owned);
     let answer_body = answer_body.map_err(|error| error.message.into_owned());
     let (session, threads) = (session.clone(), state.threads.clone());
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let _permit = permit;
         let ask = handle.inspect(move |thread| {
             let mut open = thread.requests();
@@ -56,7 +57,7 @@ pub(crate) fn handle_answer(
         });
         // Another client was faster, or the request is no longer open.
         let Ok(Some(ask)) = ask.await else {
-            return tracing::info!(connection = session.number, %request, "late answer to a closed request");
+            return tracing::info!(%request, "late answer to a closed request");
         };
         if answer_body.is_err()
             && handle
@@ -64,7 +65,7 @@ pub(crate) fn handle_answer(
                 .await
                 != Ok(true)
         {
-            return tracing::info!(connection = session.number, %request, "a client cannot answer");
+            return tracing::info!(%request, "a client cannot answer");
         }
         let answer = match answer(&ask, answer_body) {
             RequestAnswer::Tool { output, content } => {
@@ -77,10 +78,9 @@ pub(crate) fn handle_answer(
             by: answered_by(&session),
             answer,
         }));
-        let number = session.number;
         let on_result = move |outcome: Result<_, _>| {
             if let Err(error) = outcome {
-                tracing::info!(connection = number, %request, %error, "an answer was rejected");
+                tracing::info!(%request, %error, "an answer was rejected");
             }
         };
         handle.send_command(command, on_result).await;

@@ -13,6 +13,7 @@ use crate::call::{Call, Reply};
 use crate::services::ServerState;
 use crate::services::accounts::{self, ProviderAccount};
 use crate::session::Session;
+use crate::spans;
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountLoginStart>) {
@@ -22,7 +23,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountLoginStart>) {
         session,
     } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         match params {
             LoginAccountParams::ApiKey(it) => {
                 let stored =

@@ -8,11 +8,12 @@ use raddle_protocol::{ThreadBackgroundTerminal, ThreadBackgroundTerminalsListRes
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadBackgroundTerminalsList>) {
     let Call { params, reply, .. } = call;
     let threads = state.threads.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let listed = threads.peek(id).await;
         // There are few enough for one page.

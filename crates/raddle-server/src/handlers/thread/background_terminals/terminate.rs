@@ -7,11 +7,12 @@ use raddle_protocol::methods::ThreadBackgroundTerminalsTerminate;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadBackgroundTerminalsTerminate>) {
     let Call { params, reply, .. } = call;
     let threads = state.threads.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let ended = threads
             .peek(id)

@@ -8,6 +8,7 @@ use raddle_protocol::{ThreadCompactStartResponse, TurnId};
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadCompactStart>) {
     let Call {
@@ -16,7 +17,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadCompactStart>) {
         session,
     } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let start = Command::StartTurn(Box::new(StartTurn {
             turn: TurnId::mint(),

@@ -8,11 +8,12 @@ use raddle_protocol::methods::ThreadGoalGet;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadGoalGet>) {
     let Call { params, reply, .. } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let peeked = state.threads.peek(id).await;
         let response = peeked.map(|peek| ThreadGoalGetResponse {

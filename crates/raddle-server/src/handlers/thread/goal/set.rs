@@ -9,6 +9,7 @@ use raddle_protocol::{ThreadGoalSetParams, ThreadGoalSetResponse, ThreadGoalStat
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 use crate::wire_error::{WireError, quoted};
 
 /// The longest objective: the model reads it with every turn, and every client receives it.
@@ -27,7 +28,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadGoalSet>) {
     };
     set.principal = threads::principal(&session);
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let answer =
             reply.into_reply_to(move |done| match done.map(|done| goal_view(done.thread)) {
                 Ok(Some(goal)) => Ok(ThreadGoalSetResponse { goal }),

@@ -12,6 +12,7 @@ use raddle_protocol::{
 use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::threads::{self, cursors, items, lists};
+use crate::spans;
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadItemsList>) {
@@ -21,7 +22,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadItemsList>) {
         session,
     } = call;
     let threads = state.threads.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let _reservation = match threads::reserve_answer(&session).await {
             Ok(reservation) => reservation,
             Err(error) => return reply.error(error),

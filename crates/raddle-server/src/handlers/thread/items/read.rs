@@ -8,6 +8,7 @@ use raddle_protocol::methods::ThreadItemsRead;
 use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::threads::{self, items};
+use crate::spans;
 use crate::wire_error::WireError;
 
 /// The maximum number of items of one request.
@@ -24,7 +25,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadItemsRead>) {
         return reply.error(WireError::Refused(what.into()));
     }
     let (id, threads) = (params.thread_id, state.threads.clone());
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let _reservation = match threads::reserve_answer(&session).await {
             Ok(reservation) => reservation,
             Err(error) => return reply.error(error),

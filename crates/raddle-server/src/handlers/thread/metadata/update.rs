@@ -9,6 +9,7 @@ use raddle_protocol::{Maybe, ThreadMetadataUpdateResponse};
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 use crate::wire_error::WireError;
 
 /// The longest value: lists contain it.
@@ -41,7 +42,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadMetadataUpdate>)
         }
     }
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let answer = reply.into_reply_to(move |done| {
             let changed = done.map(|done| ThreadMetadataUpdateResponse {

@@ -8,6 +8,7 @@ use raddle_protocol::methods::ThreadNameSet;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 use crate::wire_error::WireError;
 
 /// Limit: a thread's name; beyond it, the server rejects the request with -32600.
@@ -35,7 +36,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadNameSet>) {
         principal: threads::principal(&session),
     });
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let answer = reply.into_reply_to(move |done| {
             let named = done.map(|_| ThreadSetNameResponse {});

@@ -10,6 +10,7 @@ use raddle_protocol::methods::ThreadQueueAdd;
 use crate::call::Call;
 use crate::services::threads::queue;
 use crate::services::{ServerState, threads};
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueAdd>) {
     let Call {
@@ -23,7 +24,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueAdd>) {
         Err(error) => return reply.error(error),
     };
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let item = message.item.clone();
         let enqueue = Command::Enqueue(Enqueue {

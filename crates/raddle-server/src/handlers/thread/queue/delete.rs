@@ -9,6 +9,7 @@ use raddle_protocol::methods::ThreadQueueDelete;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueDelete>) {
     let Call {
@@ -17,7 +18,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueDelete>) {
         session,
     } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let unqueue = Command::Unqueue(Unqueue {
             item: ItemId::from(params.queued_submission_id.as_str()),

@@ -7,11 +7,12 @@ use raddle_protocol::methods::ThreadQueueList;
 use crate::call::Call;
 use crate::services::threads::queue;
 use crate::services::{ServerState, threads};
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueList>) {
     let Call { params, reply, .. } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let peeked = state.threads.peek(id).await;
         let peeked = peeked.map_err(|error| threads::refused(id, error));

@@ -8,6 +8,7 @@ use raddle_protocol::methods::ThreadQueueReorder;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueReorder>) {
     let Call {
@@ -16,7 +17,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueReorder>) {
         session,
     } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let items = params.queued_submission_ids.iter();
         let reorder = Command::ReorderQueue(ReorderQueue {

@@ -8,6 +8,7 @@ use raddle_protocol::{ThreadQueueStartResponse, TurnId};
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueStart>) {
     let Call {
@@ -16,7 +17,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueStart>) {
         session,
     } = call;
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let item = params.queued_submission_id;
         let start = Command::StartQueued(StartQueued {

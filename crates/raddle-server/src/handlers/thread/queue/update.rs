@@ -9,6 +9,7 @@ use raddle_protocol::methods::ThreadQueueUpdate;
 use crate::call::Call;
 use crate::services::threads::queue;
 use crate::services::{ServerState, threads};
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueUpdate>) {
     let Call {
@@ -21,7 +22,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueUpdate>) {
         Err(error) => return reply.error(error),
     };
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let item = ItemId::from(params.queued_submission_id.as_str());
         let change = Command::ChangeQueued(ChangeQueued {

@@ -10,6 +10,7 @@ use raddle_protocol::{Budget, Maybe, ThreadSettingsUpdateParams, ThreadSettingsU
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::spans;
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadSettingsUpdate>) {
@@ -27,7 +28,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadSettingsUpdate>)
         Err(error) => return reply.error(WireError::Refused(error.to_string().into())),
     };
     let state = state.clone();
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let id = params.thread_id;
         let change = match change(&state, &params).await {
             Ok(change) => {

@@ -9,6 +9,7 @@ use raddle_protocol::{ThreadTurnsListResponse, TurnItemsView};
 use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::threads::{self, lists, view};
+use crate::spans;
 
 pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadTurnsList>) {
     let Call {
@@ -33,7 +34,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadTurnsList>) {
         newest_first,
     };
     let (id, threads) = (params.thread_id, state.threads.clone());
-    tokio::spawn(async move {
+    spans::spawn(async move {
         let _reservation = match threads::reserve_answer(&session).await {
             Ok(reservation) => reservation,
             Err(error) => return reply.error(error),

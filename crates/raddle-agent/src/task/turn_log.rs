@@ -1,0 +1,145 @@
+//! The log of turns: a span around the work of each turn, and one line at its end.
+
+use raddle_core::{Event, ModelEnded, Thread, Timestamp, TurnEnd, TurnId, Usage};
+use tracing::Span;
+
+use crate::counters::failure_kind;
+
+/// The turns of a thread, as far as the log needs them.
+#[derive(Default)]
+pub(super) struct TurnLog {
+    /// A turn that a caller started, and the caller's span, until the turn's first record is
+    /// announced.
+    starter: Option<(TurnId, Span)>,
+    running: Option<RunningTurn>,
+}
+
+/// The running turn.
+struct RunningTurn {
+    id: TurnId,
+    span: Span,
+    started_at: Option<Timestamp>,
+    /// Model of the newest call.
+    model: Option<String>,
+    /// Tokens of the calls that ended in this process.
+    usage: Usage,
+    nano_usd: u64,
+    priced_calls: u32,
+    unpriced_calls: u32,
+}
+
+impl TurnLog {
+    /// Continues a turn that another owner began.
+    pub(super) fn adopt(&mut self, thread: &Thread) {
+        let turn = thread.turn();
+        let started_at = turn.map(|it| it.started_at);
+        self.running = turn.map(|it| RunningTurn::new(it.id.clone(), started_at, &Span::current()));
+    }
+
+    /// Notes the caller that started a turn.
+    pub(super) fn set_starter(&mut self, turn: &TurnId, caller: &Span) {
+        if !caller.is_disabled() {
+            self.starter = Some((turn.clone(), caller.clone()));
+        }
+    }
+
+    /// Returns the span of the running turn, or the current span if no turn runs.
+    pub(super) fn span(&self) -> Span {
+        match &self.running {
+            Some(turn) => turn.span.clone(),
+            None => Span::current(),
+        }
+    }
+
+    /// Follows an event that is stored. The end of a turn is logged once, by the process that
+    /// stored it.
+    pub(super) fn follow(&mut self, thread: &Thread, event: &Event, at: Timestamp) {
+        match event {
+            Event::TurnStarted(it) => {
+                let starter = self.starter.take_if(|(turn, _)| *turn == it.turn);
+                let parent = starter.map_or_else(Span::current, |(_, caller)| caller);
+                self.running = Some(RunningTurn::new(it.turn.clone(), Some(at), &parent));
+            }
+            Event::ModelCalled(it) => self.turn(thread, &it.turn).model = it.model.clone(),
+            Event::ModelEnded(it) => self.turn(thread, &it.turn).count(it),
+            Event::TurnEnded(it) => {
+                self.turn(thread, &it.turn).log_end(&it.end, at);
+                self.running = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the running turn. The start of a turn that another owner began is read from the
+    /// thread.
+    fn turn(&mut self, thread: &Thread, id: &TurnId) -> &mut RunningTurn {
+        let running = self.running.take().filter(|it| it.id == *id);
+        let adopted = || RunningTurn::new(id.clone(), started_at(thread, id), &Span::current());
+        self.running.insert(running.unwrap_or_else(adopted))
+    }
+}
+
+impl RunningTurn {
+    fn new(id: TurnId, started_at: Option<Timestamp>, parent: &Span) -> Self {
+        Self {
+            span: tracing::info_span!(parent: parent, "turn", %id),
+            id,
+            started_at,
+            model: None,
+            usage: Usage::default(),
+            nano_usd: 0,
+            priced_calls: 0,
+            unpriced_calls: 0,
+        }
+    }
+
+    /// Adds the usage of a model call.
+    fn count(&mut self, ended: &ModelEnded) {
+        let Some(usage) = &ended.usage else {
+            return;
+        };
+        self.usage = self.usage.plus(usage);
+        match ended.nano_usd {
+            Some(nano_usd) => {
+                self.nano_usd = self.nano_usd.saturating_add(nano_usd);
+                self.priced_calls += 1;
+            }
+            None => self.unpriced_calls += 1,
+        }
+    }
+
+    /// Returns the cost, if the price of every call is known.
+    fn cost_usd(&self) -> Option<f64> {
+        let is_known = self.priced_calls > 0 && self.unpriced_calls == 0;
+        is_known.then_some(self.nano_usd as f64 / 1e9)
+    }
+
+    fn log_end(&self, end: &TurnEnd, at: Timestamp) {
+        let (outcome, failure) = match end {
+            TurnEnd::Completed {} => ("completed", None),
+            TurnEnd::Interrupted(_) => ("interrupted", None),
+            TurnEnd::Failed(failure) => ("failed", Some(failure_kind(&failure.kind))),
+        };
+        self.span.in_scope(|| {
+            tracing::info!(
+                outcome,
+                failure,
+                duration_ms = self.started_at.map(|it| at.since(it)),
+                model = self.model.as_deref(),
+                input_tokens = self.usage.input,
+                cached_tokens = self.usage.cached,
+                output_tokens = self.usage.output,
+                cost_usd = self.cost_usd(),
+                "turn ended"
+            );
+        });
+    }
+}
+
+/// Returns the time at which a turn began.
+fn started_at(thread: &Thread, id: &TurnId) -> Option<Timestamp> {
+    let running = thread.turn().filter(|it| it.id == *id);
+    let last = thread.last_turn().filter(|it| it.id == *id);
+    let running = running.map(|it| it.started_at);
+    running.or_else(|| last.map(|it| it.started_at))
+}
