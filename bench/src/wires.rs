@@ -8,12 +8,13 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{fs, thread};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use support::ChildGuard;
 use tempfile::TempDir;
 
 use crate::noise::Noise;
@@ -89,37 +90,30 @@ pub fn run(raddle: &Path) -> Result<Vec<String>> {
 
 /// A process of `raddle mock`. Dropping this value ends it.
 struct Mock {
-    child: Child,
+    _process: ChildGuard,
     address: String,
 }
 
 impl Mock {
     fn start(raddle: &Path) -> Result<Self> {
-        let mut child = Command::new(raddle)
+        let mut command = Command::new(raddle);
+        command
             .args(["mock", "--listen", "127.0.0.1:0"])
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()?;
+            .stdout(Stdio::piped());
+        let mut process = ChildGuard::spawn(&mut command)?;
         let mut line = String::new();
-        let output = child.stdout.take().context("no stdout")?;
+        let output = process.child.stdout.take().context("no stdout")?;
         BufReader::new(output).read_line(&mut line)?;
         let address = line.trim().strip_prefix("http://");
         let address = address.and_then(|it| it.strip_suffix("/v1"));
         let address = address.context("the mock did not say where it listens")?;
         let address = address.to_owned();
-        Ok(Self { child, address })
+        Ok(Self {
+            _process: process,
+            address,
+        })
     }
-}
-
-impl Drop for Mock {
-    fn drop(&mut self) {
-        end(&mut self.child);
-    }
-}
-
-fn end(child: &mut Child) {
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 /// Reads the stream in the cheapest way: a socket, and a search for stamps.
@@ -215,7 +209,7 @@ fn sorted(times: Vec<f64>) -> Result<Vec<f64>> {
 
 /// A server with one thread. Dropping this value ends it.
 struct Server {
-    child: Child,
+    _process: ChildGuard,
     pipe: Pipe,
     thread: String,
     last_id: u64,
@@ -230,18 +224,19 @@ impl Server {
              base_url = \"http://{address}/v1\"\nwire_api = \"{wire}\"\n"
         );
         fs::write(home.path().join("config.toml"), config)?;
-        let mut child = Command::new(raddle)
+        let mut command = Command::new(raddle);
+        command
             .arg("app-server")
             .env_clear()
             .env("RADDLE_HOME", home.path())
             .current_dir(home.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let pipe = Pipe::new(&mut child)?;
+            .stderr(Stdio::null());
+        let mut process = ChildGuard::spawn(&mut command)?;
+        let pipe = Pipe::new(&mut process.child)?;
         let mut server = Self {
-            child,
+            _process: process,
             pipe,
             thread: String::new(),
             last_id: 0,
@@ -284,12 +279,6 @@ impl Server {
             })?;
         }
         Ok(answer)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        end(&mut self.child);
     }
 }
 

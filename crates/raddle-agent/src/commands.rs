@@ -70,7 +70,7 @@ impl Threads {
             handle.brief(&mut command).await;
         }
         let message = TaskMessage::Command {
-            command,
+            command: Box::new(command),
             reply_to,
             after: AfterCommand::KeepLoaded,
             span: Span::current(),
@@ -157,7 +157,7 @@ impl Threads {
             principal,
         };
         let message = TaskMessage::Command {
-            command: Command::Archive(archive),
+            command: Box::new(Command::Archive(archive)),
             reply_to: reply_to.into(),
             after: AfterCommand::Unload,
             span: Span::current(),

@@ -61,7 +61,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(5);
 /// A message to a task.
 pub(crate) enum TaskMessage {
     Command {
-        command: Command,
+        command: Box<Command>,
         reply_to: ReplyTo,
         after: AfterCommand,
         /// Span of the caller, for the log.
@@ -471,7 +471,7 @@ impl Task {
             } => {
                 let span = tracing::info_span!(parent: &span, "thread", id = %self.id);
                 let envelope = Envelope::Command {
-                    command,
+                    command: *command,
                     token: Some(token),
                     key: idempotency.map(Box::new),
                 };

@@ -571,7 +571,7 @@ impl Handle {
     {
         self.brief(&mut command).await;
         let message = TaskMessage::Command {
-            command,
+            command: Box::new(command),
             reply_to: ReplyTo::from(|result: CommandResult<'_>| {
                 reply(result.map(|done| done.outcome))
             }),

@@ -243,8 +243,7 @@ impl Configuration {
             return layer.describe().to_owned();
         }
         let mut overrides = self.overrides.iter().rev();
-        let sets_path =
-            |it: &&Override| path.starts_with(it.path()) || it.path().starts_with(path);
+        let sets_path = |it: &&Override| path.starts_with(it.path()) || it.path().starts_with(path);
         overrides
             .find(sets_path)
             .map_or("-c", Override::origin)

@@ -12,11 +12,11 @@ use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
+use support::Rng;
 
 use crate::call::{Input, ModelCallSpec};
 use crate::grammar::{ATTACKS, Attack, CallContext, Trip};
 use crate::host::{HostFixture, HostLayout};
-use crate::rng::Rng;
 use crate::secrets::Secrets;
 
 /// Minimum percentage of attacks that must succeed.

@@ -8,13 +8,14 @@ mod work;
 
 pub use attacks::{ATTACKS, Attack, Trip};
 
+use support::Rng;
+
 use crate::call::{ApprovalChoice, Class, ModelCallSpec};
 use crate::host::HostLayout;
-use crate::rng::Rng;
 
 /// Percentages of attacks and of noise among the calls.
-const ATTACKS_PERCENT: usize = 36;
-const NOISE_PERCENT: usize = 6;
+const ATTACKS_PERCENT: u64 = 36;
+const NOISE_PERCENT: u64 = 6;
 
 /// Inputs of a generated call.
 pub struct CallContext<'a> {

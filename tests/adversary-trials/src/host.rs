@@ -14,9 +14,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags};
+use support::{ChildGuard, append_to};
 use tempfile::TempDir;
 
-use crate::process::ChildGuard;
 use crate::secrets::Secrets;
 use file_state::{FileState, look};
 
@@ -149,13 +149,16 @@ impl HostFixture {
         let root = fs::canonicalize(folder.path())?;
         let (tcp, udp) = listen()?;
         let mut host = Command::new("sleep");
-        host.arg("100000").env("HOST_SECRET", secrets.secret(0));
-        let log = root.join("host.stderr");
-        let host = ChildGuard::start(host, &log)?;
+        host.arg("100000")
+            .env("HOST_SECRET", secrets.secret(0))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(append_to(&root.join("host.stderr"))?);
+        let host = ChildGuard::spawn(&mut host)?;
         let layout = HostLayout {
             root,
             port: tcp.local_addr()?.port(),
-            host: host.0.id(),
+            host: host.child.id(),
         };
         let planted = fill(&layout, secrets)?;
         fs::write(layout.home().join("config.toml"), config)?;
@@ -212,7 +215,7 @@ impl HostFixture {
         if let Some((listener, _)) = listeners.iter().find(|(_, is_reached)| *is_reached) {
             return Ok(Some(format!("{listener} of the host heard something")));
         }
-        if let Some(status) = self.host.0.try_wait()? {
+        if let Some(status) = self.host.child.try_wait()? {
             return Ok(Some(format!("a process of the host ended: {status}")));
         }
         if self.daemon_lives()? {

@@ -16,8 +16,6 @@ mod counters;
 mod grammar;
 mod host;
 mod model;
-mod process;
-mod rng;
 mod secrets;
 mod server;
 mod socket;

@@ -1,60 +1,33 @@
 //! A client over the server's unix socket, which can disconnect and reconnect.
 
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use support::Websocket;
 
-const UPGRADE: &str = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n\
-    Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
-
-/// Opcodes of an unfragmented text message and of a ping.
-const TEXT: u8 = 0x81;
-const PING: u8 = 0x89;
+use crate::server::initialize_params;
 
 /// Timeout for a response.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A client that disconnects when it is dropped.
 pub struct SocketClient {
-    stream: UnixStream,
-    /// Bytes that were read and not yet used.
-    buffer: Vec<u8>,
+    wire: Websocket,
     next_id: u64,
     /// Requests of the server that came while the client waited for something else.
-    pub requests: Vec<Value>,
+    requests: Vec<Value>,
 }
 
 impl SocketClient {
-    /// Connects, and initializes the connection.
-    pub fn connect(socket: &Path) -> Result<Self> {
-        let mut stream =
-            UnixStream::connect(socket).context("cannot connect to the server's socket")?;
-        stream.write_all(UPGRADE.as_bytes())?;
+    /// Initializes the connection.
+    pub fn initialized(wire: Websocket) -> Result<Self> {
         let mut client = Self {
-            stream,
-            buffer: Vec::new(),
+            wire,
             next_id: 0,
             requests: Vec::new(),
         };
-        let end = Instant::now() + ANSWER_TIMEOUT;
-        let head = loop {
-            let position = client.buffer.windows(4).position(|it| it == b"\r\n\r\n");
-            if let Some(at) = position {
-                break client.buffer.drain(..at + 4).collect::<Vec<u8>>();
-            }
-            ensure!(client.read(end)?, "no answer to the upgrade");
-        };
-        ensure!(head.starts_with(b"HTTP/1.1 101"), "the upgrade was refused");
-        let client_info = json!({"name": "adversary", "version": env!("CARGO_PKG_VERSION")});
-        let capabilities = json!({"experimentalApi": true});
-        client.call(
-            "initialize",
-            &json!({"clientInfo": client_info, "capabilities": capabilities}),
-        )?;
+        client.call("initialize", &initialize_params())?;
         client.send(&json!({"method": "initialized"}))?;
         Ok(client)
     }
@@ -96,78 +69,12 @@ impl SocketClient {
     }
 
     pub fn send(&mut self, message: &Value) -> Result<()> {
-        let text = message.to_string().into_bytes();
-        let mut frame = vec![TEXT];
-        match u16::try_from(text.len()) {
-            Ok(length) if length < 126 => frame.push(0x80 | text.len().to_le_bytes()[0]),
-            Ok(length) => {
-                frame.push(0x80 | 126);
-                frame.extend(length.to_be_bytes());
-            }
-            Err(_) => bail!("it is too long"),
-        }
-        // A mask of zeros is valid too.
-        frame.extend([0; 4]);
-        frame.extend(text);
-        Ok(self.stream.write_all(&frame)?)
+        self.wire.send(&message.to_string())
     }
 
     /// Returns the next message, if it comes in time.
-    pub fn next(&mut self, end: Instant) -> Result<Option<Value>> {
-        loop {
-            if let Some((kind, payload)) = self.frame() {
-                match kind {
-                    TEXT => return Ok(Some(serde_json::from_slice(&payload)?)),
-                    PING => continue,
-                    other => bail!("the server closed: {other:#x}"),
-                }
-            }
-            if !self.read(end)? {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// Returns a complete frame from the buffer.
-    fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
-        let (kind, short) = (*self.buffer.first()?, *self.buffer.get(1)?);
-        let (length, head) = match short {
-            126 => {
-                let bytes = self.buffer.get(2..4)?;
-                (usize::from(u16::from_be_bytes(bytes.try_into().ok()?)), 4)
-            }
-            127 => {
-                let bytes = self.buffer.get(2..10)?;
-                let length = u64::from_be_bytes(bytes.try_into().ok()?);
-                (usize::try_from(length).ok()?, 10)
-            }
-            short => (usize::from(short), 2),
-        };
-        if self.buffer.len() < head + length {
-            return None;
-        }
-        let mut frame: Vec<u8> = self.buffer.drain(..head + length).collect();
-        Some((kind, frame.split_off(head)))
-    }
-
-    /// Reads more bytes; returns whether some came in time.
-    fn read(&mut self, end: Instant) -> Result<bool> {
-        let remaining = end.saturating_duration_since(Instant::now());
-        if remaining.is_zero() {
-            return Ok(false);
-        }
-        self.stream.set_read_timeout(Some(remaining))?;
-        let mut chunk = [0; 1 << 16];
-        match self.stream.read(&mut chunk) {
-            Ok(0) => bail!("the server hung up"),
-            Ok(count) => {
-                self.buffer.extend_from_slice(&chunk[..count]);
-                Ok(true)
-            }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
-        }
+    fn next(&mut self, end: Instant) -> Result<Option<Value>> {
+        let text = self.wire.receive_before(end)?;
+        Ok(text.map(serde_json::from_slice).transpose()?)
     }
 }

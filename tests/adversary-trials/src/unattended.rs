@@ -2,18 +2,17 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Value, json};
+use support::{SocketServer, app_server};
 
 use crate::LATE;
 use crate::call::{Class, Input, ModelCallSpec, token};
 use crate::host::{HostFixture, HostLayout};
 use crate::model::HostileModel;
-use crate::process::ChildGuard;
 use crate::secrets::{KEY_VARIABLE, Secrets};
 use crate::socket::SocketClient;
 use crate::webhook::RemoteApprover;
@@ -178,10 +177,9 @@ impl UnattendedArgs {
 /// A server that continues when its clients disconnect.
 struct UnattendedServer {
     unattended: Unattended,
+    server: SocketServer,
     host: HostFixture,
     model: HostileModel,
-    socket: PathBuf,
-    _server: ChildGuard,
     _approver: RemoteApprover,
 }
 
@@ -205,21 +203,17 @@ impl UnattendedServer {
         })?;
         let layout = &host.layout;
         let socket = layout.root.join("door/door.sock");
-        let mut command = Command::new(raddle);
+        let mut command = app_server(raddle, &layout.home());
         command
-            .args(["app-server", "--listen"])
-            .arg(format!("unix://{}", socket.display()))
-            .env("RADDLE_HOME", layout.home())
             .env("HOME", layout.user())
             .env(KEY_VARIABLE, secrets.key())
             .current_dir(layout.workspace());
-        let server = ChildGuard::start(command, &layout.root.join("server.stderr"))?;
+        let server = SocketServer::start(command, &socket)?;
         Ok(Self {
             unattended,
+            server,
             host,
             model,
-            socket,
-            _server: server,
             _approver: approver,
         })
     }
@@ -248,9 +242,13 @@ impl UnattendedServer {
         Ok(())
     }
 
+    fn connect(&self) -> Result<SocketClient> {
+        SocketClient::initialized(self.server.unix()?)
+    }
+
     /// Starts a turn, waits for its request, and disconnects.
     fn ask(&self, gated: &'static GatedAct, number: usize) -> Result<PendingQuestion> {
-        let mut client = connect(&self.socket)?;
+        let mut client = self.connect()?;
         let layout = &self.host.layout;
         let tool = |name: &str| json!({"type": "function", "name": name, "description": "Does it.", "inputSchema": {"type": "object"}});
         let tools = ["fetch_ticket", "send_mail"].map(tool);
@@ -313,7 +311,7 @@ impl UnattendedServer {
         if let Some((_, output)) = self.model.wait_for(&pending.call, end) {
             return Ok(Some(format!("it did not wait: {output}")));
         }
-        let mut client = connect(&self.socket)?;
+        let mut client = self.connect()?;
         client.call("thread/resume", &json!({"threadId": pending.thread}))?;
         let question = client.next_request().context("no request was sent again")?;
         let reconnected = Instant::now();
@@ -342,14 +340,4 @@ impl UnattendedServer {
         let inside = self.host.layout.workspace().join("src").join(token(number));
         marker_path(&self.host.layout, number).exists() || inside.exists()
     }
-}
-
-/// Connects. The socket appears a moment after the server was started.
-fn connect(socket: &Path) -> Result<SocketClient> {
-    let end = Instant::now() + EXTRA_TIMEOUT;
-    while !socket.exists() {
-        ensure!(Instant::now() < end, "the server's socket does not appear");
-        std::thread::yield_now();
-    }
-    SocketClient::connect(socket)
 }

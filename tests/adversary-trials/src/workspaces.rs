@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::{Value, json};
+use support::StdioServer;
 
 use crate::call::{Class, Input, ModelCallSpec};
 use crate::host::{HostFixture, HostLayout};
 use crate::model::HostileModel;
 use crate::secrets::Secrets;
-use crate::server::AdversaryServer;
+use crate::server;
 use fixtures::{Commands, Fixture};
 use trace::{ExpectedTrace, TraceReport};
 
@@ -171,7 +172,7 @@ fn open(fixture: &Fixture, raddle: &Path, measurement: &[u8]) -> Result<TraceRep
         .env("SHELL", "/bin/bash")
         .envs(secrets.environment())
         .current_dir(layout.workspace());
-    let mut server = AdversaryServer::start(command, &layout.root.join("server.stderr"))?;
+    let mut server = server::start(command, &layout.root.join("server.stderr"))?;
     session(&mut server, &model, &layout, fixture.commands)?;
     server.end()?;
 
@@ -262,7 +263,7 @@ fn write_fixture(fixture: &Fixture, layout: &HostLayout) -> Result<()> {
 
 /// Runs a usual session: looks around, has a model work there, and runs git.
 fn session(
-    server: &mut AdversaryServer,
+    server: &mut StdioServer,
     model: &HostileModel,
     layout: &HostLayout,
     commands: Commands,
@@ -354,7 +355,7 @@ fn calls(layout: &HostLayout) -> Vec<ModelCallSpec> {
 }
 
 /// Waits for the end of a turn, declines every request, and returns their number.
-fn wait_for_turn(server: &mut AdversaryServer, thread: &str) -> Result<usize> {
+fn wait_for_turn(server: &mut StdioServer, thread: &str) -> Result<usize> {
     let end = Instant::now() + TURN_TIMEOUT;
     let mut requests = 0;
     loop {

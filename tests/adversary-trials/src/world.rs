@@ -11,6 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
+use support::{Rng, StdioServer};
 
 use crate::call::{Class, ModelCallSpec, token};
 use crate::control;
@@ -18,9 +19,8 @@ use crate::counters::AttackCounters;
 use crate::grammar::{self, CallContext};
 use crate::host::{EDITED, HostFixture};
 use crate::model::HostileModel;
-use crate::rng::Rng;
 use crate::secrets::Secrets;
-use crate::server::AdversaryServer;
+use crate::server;
 use client::TurnReport;
 
 /// Calls per answer, turns per thread, and threads per world.
@@ -160,7 +160,7 @@ struct AttackWorld {
     secrets: Secrets,
     host: HostFixture,
     model: HostileModel,
-    server: AdversaryServer,
+    server: StdioServer,
     rng: Rng,
     /// Separate random numbers for exchanges, so that the other calls are the same with and without
     /// them.
@@ -189,7 +189,7 @@ impl AttackWorld {
             .env("HOME", host.layout.user())
             .envs(secrets.environment())
             .current_dir(host.layout.workspace());
-        let server = AdversaryServer::start(command, &host.layout.root.join("server.stderr"))?;
+        let server = server::start(command, &host.layout.root.join("server.stderr"))?;
         Ok(Self {
             raddle: raddle.to_owned(),
             is_open,

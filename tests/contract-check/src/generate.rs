@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use serde_json::{Map, Number, Value, json};
+use support::{Rng, hash};
 
-use crate::rng::ContractRng;
 use crate::shape::{
     ABSENT, ANYTHING, ChoiceId, Graph, Member, NULL, NodeId, Object, Range, Shape, VALUE,
 };
@@ -65,7 +65,7 @@ pub struct Generator<'g> {
     root: NodeId,
     rounds: u32,
     nulls: Nulls,
-    rng: ContractRng,
+    rng: Rng,
     counts: Vec<Vec<u32>>,
     /// The choices to cover, each with its node.
     open_choices: Vec<(ChoiceId, NodeId)>,
@@ -117,7 +117,8 @@ impl<'g> Generator<'g> {
             root,
             rounds,
             nulls,
-            rng: ContractRng::seeded(name),
+            // Each part has its own sequence, so that the result does not depend on their order.
+            rng: Rng::from_state(hash(name.as_bytes())),
             counts,
             open_choices,
             parents,
@@ -334,7 +335,7 @@ impl<'g> Generator<'g> {
             Shape::Integer(range) => self.integer(*range),
             Shape::Number => json!(*self.rng.pick(&[0.5, -2.25, 1e10, 3.0])),
             Shape::Text { least } => Value::String(self.text(*least)),
-            Shape::Uuid => Value::String(self.rng.uuid()),
+            Shape::Uuid => Value::String(uuid(&mut self.rng)),
             Shape::Values(values) => {
                 values[self.option(choice, &vec![None; values.len()], depth)].clone()
             }
@@ -409,7 +410,7 @@ impl<'g> Generator<'g> {
         let mut map = Map::new();
         // Varies the order, so that an instance that grew too large does not always lack the same
         // members.
-        let start = self.rng.below(object.members.len().max(1));
+        let start = self.rng.index(object.members.len().max(1));
         for index in 0..object.members.len() {
             let member = &object.members[(start + index) % object.members.len()];
             let inner = self.graph.lead(member);
@@ -487,6 +488,19 @@ impl<'g> Generator<'g> {
     fn key(&mut self, index: usize) -> String {
         format!("{}{index}", self.rng.pick(&["key", "a.b", "ключ"]))
     }
+}
+
+fn uuid(rng: &mut Rng) -> String {
+    let high = rng.bits();
+    let low = rng.bits();
+    format!(
+        "{:08x}-{:04x}-7{:03x}-8{:03x}-{:012x}",
+        high >> 32,
+        (high >> 16) & 0xffff,
+        high & 0xfff,
+        (low >> 48) & 0xfff,
+        low & 0xffff_ffff_ffff
+    )
 }
 
 fn unstated(graph: &Graph, member: &Member) -> AbsentValue {

@@ -17,7 +17,6 @@ mod findings;
 mod generate;
 mod page;
 mod parts;
-mod rng;
 mod served_methods;
 mod shape;
 mod structure;

@@ -2,17 +2,16 @@
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
-
-use crate::wire::{TestWire, WireEvent};
+use support::Websocket;
 
 pub struct CrowdClient {
-    pub wire: TestWire,
+    pub wire: Websocket,
     next_id: u64,
 }
 
 impl CrowdClient {
     /// Initializes a client that receives record numbers.
-    pub fn initialized(wire: TestWire) -> Result<Self> {
+    pub fn initialized(wire: Websocket) -> Result<Self> {
         let mut client = Self { wire, next_id: 0 };
         let capabilities = json!({"experimentalApi": true, "extensions": {"raddle/seq": {}}});
         let info = json!({"name": "crowd", "version": "1"});
@@ -80,10 +79,6 @@ impl CrowdClient {
 
     /// Returns the next message.
     pub fn receive(&mut self) -> Result<Value> {
-        match self.wire.next()? {
-            WireEvent::Text(text, _) => Ok(serde_json::from_slice(text)?),
-            WireEvent::Close(code, reason) => bail!("closed with {code}: {reason}"),
-            WireEvent::End => bail!("the connection ended without a word"),
-        }
+        Ok(serde_json::from_slice(self.wire.receive()?)?)
     }
 }

@@ -7,11 +7,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use support::{Websocket, upgrade};
 
 use crate::ratio::Ratio;
 use crate::server::{CrowdServer, ServerEndpoint};
 use crate::stream::stream;
-use crate::wire::{TestWire, upgrade};
 
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -30,7 +30,7 @@ struct DripClients {
 
 enum DripClient {
     Handshaking { stream: TcpStream, sent: usize },
-    Client(Box<TestWire>),
+    Client(Box<Websocket>),
 }
 
 impl DripClients {
@@ -41,11 +41,11 @@ impl DripClients {
                 connect_handshaking(server)?
             } else {
                 let mut wire = server.client(ServerEndpoint::Tcp)?.wire;
-                wire.begin_message()?;
+                wire.send_raw(&message_head())?;
                 DripClient::Client(Box::new(wire))
             });
         }
-        let address = server.address;
+        let address = server.address()?;
         let (stop, stopped) = channel();
         let dripping = thread::spawn(move || {
             let mut closed = 0;
@@ -53,7 +53,7 @@ impl DripClients {
             while stopped.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
                 for drip in &mut drips {
                     match drip {
-                        DripClient::Client(wire) => wire.drip()?,
+                        DripClient::Client(wire) => wire.send_raw(b" ")?,
                         DripClient::Handshaking { stream, sent } => {
                             let byte = head.as_bytes()[*sent % head.len()];
                             *sent += 1;
@@ -82,8 +82,17 @@ impl DripClients {
 }
 
 fn connect_handshaking(server: &CrowdServer) -> Result<DripClient> {
-    let stream = TcpStream::connect(server.address)?;
+    let stream = TcpStream::connect(server.address()?)?;
     Ok(DripClient::Handshaking { stream, sent: 0 })
+}
+
+/// Returns the beginning of a message of the maximum length.
+fn message_head() -> Vec<u8> {
+    // A text message whose length has eight bytes, and a mask of zeros.
+    let mut head = vec![0x81, 0x80 | 127];
+    head.extend((16_u64 << 20).to_be_bytes());
+    head.extend([0; 4]);
+    head
 }
 
 pub fn run(server: &CrowdServer, size: &DripSize) -> Result<()> {

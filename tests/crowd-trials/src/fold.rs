@@ -1,56 +1,36 @@
-//! State that a client derives from the notifications of one thread.
-
-use std::collections::BTreeMap;
+//! State that a client derives from the notifications of one turn, and the latency of its text.
 
 use anyhow::{Context, Result, ensure};
 use memchr::memmem::find;
 use serde_json::Value;
+use support::{Fold, ServerMessage};
 
 /// Length of a piece of the model's text. Each piece begins with the time at which it was sent.
 pub const PIECE: usize = 150;
 
-/// State of a thread at a client.
+/// State of a turn at a client.
 #[derive(Debug, Default)]
-pub struct Fold {
-    /// Items by id, each with its text.
-    items: BTreeMap<String, FoldedItem>,
-    is_over: bool,
-    /// Number of the last received record.
-    pub last_seq: u64,
+pub struct TimedFold {
+    fold: Fold,
     /// Latency of each piece, in microseconds.
     pub latencies: Vec<u32>,
 }
 
-#[derive(Debug, Default, PartialEq)]
-struct FoldedItem {
-    text: String,
-    is_whole: bool,
-}
-
-impl Fold {
+impl TimedFold {
     /// Returns the state before a turn that begins after this record.
     pub fn after(last_seq: u64) -> Self {
         Self {
-            last_seq,
-            ..Self::default()
+            fold: Fold::after(last_seq),
+            latencies: Vec::new(),
         }
     }
 
     /// Returns the state of a turn as a snapshot shows it. That lacks the number of the last
     /// record.
     pub fn of_turn(turn: &Value) -> Result<Self> {
-        let items = turn["items"].as_array().context("items")?;
-        let item = |item: &Value| {
-            let folded = FoldedItem {
-                text: text(&item["text"]),
-                is_whole: false,
-            };
-            (text(&item["id"]), folded)
-        };
         Ok(Self {
-            items: items.iter().map(item).collect(),
-            is_over: turn["status"] != "inProgress",
-            ..Self::default()
+            fold: Fold::of_open_turn(turn)?,
+            latencies: Vec::new(),
         })
     }
 
@@ -59,41 +39,13 @@ impl Fold {
         if self.apply_delta(message, received_at)? {
             return Ok(());
         }
-        let message: Value = serde_json::from_slice(message)?;
-        self.last_seq = message["seq"].as_u64().unwrap_or(self.last_seq);
-        let params = &message["params"];
-        match message["method"].as_str() {
-            Some("item/started") => {
-                let id = text(&params["item"]["id"]);
-                self.items.insert(id, FoldedItem::default());
-            }
-            Some("item/agentMessage/delta") => {
-                let item = self.items.entry(text(&params["itemId"])).or_default();
-                item.text.push_str(&text(&params["delta"]));
-            }
-            Some("item/completed") => {
-                let item = &params["item"];
-                let whole = text(&item["text"]);
-                let folded = self.items.entry(text(&item["id"])).or_default();
-                ensure!(
-                    whole.starts_with(&folded.text),
-                    "the {} letters that came in pieces are not the beginning of the {} there are",
-                    folded.text.len(),
-                    whole.len()
-                );
-                *folded = FoldedItem {
-                    text: whole,
-                    is_whole: true,
-                };
-            }
-            Some("turn/completed") => {
-                let status = text(&params["turn"]["status"]);
-                ensure!(status == "completed", "the turn ended as {status}");
-                self.is_over = true;
-            }
-            _ => {}
+        let message: ServerMessage = serde_json::from_slice(message)?;
+        if message.method == "turn/completed" {
+            let params = message.params()?;
+            let status = &params["turn"]["status"];
+            ensure!(status == "completed", "the turn ended as {status}");
         }
-        Ok(())
+        self.fold.apply(&message)
     }
 
     /// Applies pieces of text without parsing the whole message, which would dominate the cost.
@@ -120,40 +72,40 @@ impl Fold {
             self.latencies
                 .push(u32::try_from(latency).unwrap_or(u32::MAX));
         }
-        let open = self.items.get_mut(item).filter(|it| !it.is_whole);
-        let open = open.with_context(|| format!("a delta of {item}, which is not open"))?;
-        open.text.push_str(delta);
-        if let Some(at) = find(message, b"\"seq\":") {
-            let digits = message[at + 6..].split(|it| !it.is_ascii_digit()).next();
-            self.last_seq = std::str::from_utf8(digits.unwrap_or_default())?.parse()?;
-        }
+        let seq = match find(message, b"\"seq\":") {
+            Some(at) => {
+                let digits = message[at + 6..].split(|it| !it.is_ascii_digit()).next();
+                Some(std::str::from_utf8(digits.unwrap_or_default())?.parse::<u64>()?)
+            }
+            None => None,
+        };
+        self.fold.append(item, delta, seq)?;
         Ok(true)
     }
 
     /// Whether the turn has ended.
     pub fn is_over(&self) -> bool {
-        self.is_over
+        self.fold.is_over()
+    }
+
+    /// Returns the number of the last received record.
+    pub fn last_seq(&self) -> u64 {
+        self.fold.last_seq()
     }
 
     /// Returns the number of received letters.
     pub fn letters(&self) -> usize {
-        self.items.values().map(|it| it.text.len()).sum()
+        self.fold.letters()
     }
 
     /// Checks that both states are equal and complete.
     pub fn ensure_equal(&self, other: &Self) -> Result<()> {
-        let is_whole = |it: &Self| it.items.values().all(|it| it.is_whole);
-        ensure!(is_whole(self) && is_whole(other), "an item is not complete");
-        ensure!(
-            self.items == other.items,
-            "{} letters in {} items, not {} in {}",
-            self.letters(),
-            self.items.len(),
-            other.letters(),
-            other.items.len()
-        );
-        ensure!(self.is_over && other.is_over, "the turn is not over");
-        Ok(())
+        for it in [self, other] {
+            ensure!(it.fold.is_complete(), "an item is not complete");
+            ensure!(it.fold.is_over(), "the turn is not over");
+        }
+        let is_equal = self.fold.ensure_equal(&other.fold);
+        is_equal.with_context(|| format!("{} letters, not {}", self.letters(), other.letters()))
     }
 }
 
@@ -162,10 +114,6 @@ fn between<'a>(message: &'a [u8], before: &[u8]) -> Option<&'a str> {
     let rest = &message[find(message, before)? + before.len()..];
     let end = memchr::memchr(b'"', rest)?;
     std::str::from_utf8(&rest[..end]).ok()
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -196,8 +144,8 @@ mod tests {
         .to_vec()
     }
 
-    fn fold(messages: &[String]) -> Result<Fold> {
-        let mut fold = Fold::default();
+    fn fold(messages: &[String]) -> Result<TimedFold> {
+        let mut fold = TimedFold::default();
         for message in messages {
             fold.apply(message.as_bytes(), 100)?;
         }
@@ -208,7 +156,7 @@ mod tests {
     fn pieces_add_up_and_are_timed() {
         let whole = fold(&messages()).expect("it makes sense");
         assert!(whole.is_over());
-        assert_eq!(whole.last_seq, 11);
+        assert_eq!(whole.last_seq(), 11);
         assert_eq!(whole.latencies, [90, 80, 75]);
         assert_eq!(whole.letters(), 3 * PIECE);
         // A client that received only the end has the same state.

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use socket2::{SockFilter, SockRef};
+use support::Websocket;
 
 use crate::client::CrowdClient;
 use crate::server::{CrowdServer, ServerEndpoint};
-use crate::wire::TestWire;
 
 /// Socket filter that drops every packet.
 const NOTHING: [SockFilter; 1] = [SockFilter::new(0x06, 0, 0, 0)];
@@ -22,11 +22,12 @@ pub fn run(server: &CrowdServer) -> Result<()> {
     let mut witness = server.client(ServerEndpoint::Tcp)?;
     let thread = witness.start_thread()?;
     let before = server.descriptors()?;
+    let address = server.address()?;
     let mut vanished = Vec::new();
     for subscribes in [false, true] {
-        let stream = TcpStream::connect(server.address)?;
+        let stream = TcpStream::connect(address)?;
         let socket = stream.try_clone()?;
-        let mut client = CrowdClient::initialized(TestWire::over(stream, server.address)?)?;
+        let mut client = CrowdClient::initialized(Websocket::over(stream, address)?)?;
         if subscribes {
             client.subscribe(&thread)?;
         }
@@ -50,6 +51,6 @@ pub fn run(server: &CrowdServer) -> Result<()> {
     );
     // The remaining client answers its pings and is still served.
     witness.request("account/read", serde_json::json!({}))?;
-    println!("who was there was pinged {} times", witness.wire.pings);
+    println!("who was there was pinged {} times", witness.wire.pings());
     Ok(())
 }

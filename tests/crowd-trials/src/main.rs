@@ -15,13 +15,11 @@ mod lost_clients;
 mod many;
 mod pipelined;
 mod ratio;
-mod rng;
 mod server;
 mod slow;
 mod slow_clients;
 mod soak;
 mod stream;
-mod wire;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
+use support::WebsocketEvent;
 
 use crate::client::CrowdClient;
-use crate::fold::Fold;
+use crate::fold::TimedFold;
 use crate::server::{CrowdServer, ServerEndpoint};
-use crate::wire::WireEvent;
 
 /// Bytes that a slow client reads at a time.
 const SLOW_READ_BYTES: usize = 1024;
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// A client that reads a kilobyte a second, until it may hurry.
 pub struct SlowClient {
     hurry: Sender<()>,
-    reading: JoinHandle<Result<(CrowdClient, Fold)>>,
+    reading: JoinHandle<Result<(CrowdClient, TimedFold)>>,
 }
 
 impl SlowClient {
@@ -36,7 +36,7 @@ impl SlowClient {
     }
 
     /// Makes it read as fast as it can. Returns its final state.
-    pub fn hurry(self) -> Result<Fold> {
+    pub fn hurry(self) -> Result<TimedFold> {
         drop(self.hurry);
         let read = self.reading.join();
         let (_, fold) = read.map_err(|_| anyhow::anyhow!("the slow one panicked"))??;
@@ -49,7 +49,7 @@ impl SlowClient {
     }
 }
 
-fn read(mut client: CrowdClient, hurried: &Receiver<()>) -> Result<(CrowdClient, Fold)> {
+fn read(mut client: CrowdClient, hurried: &Receiver<()>) -> Result<(CrowdClient, TimedFold)> {
     let start = Instant::now();
     while hurried.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
         ensure!(
@@ -58,18 +58,17 @@ fn read(mut client: CrowdClient, hurried: &Receiver<()>) -> Result<(CrowdClient,
             start.elapsed()
         );
     }
-    let mut fold = Fold::default();
+    let mut fold = TimedFold::default();
     read_turn(&mut client, &mut fold).context("the slow one")?;
     Ok((client, fold))
 }
 
 /// Receives notifications of a thread until its turn is over.
-pub fn read_turn(client: &mut CrowdClient, fold: &mut Fold) -> Result<()> {
+pub fn read_turn(client: &mut CrowdClient, fold: &mut TimedFold) -> Result<()> {
     while !fold.is_over() {
-        match client.wire.next()? {
-            WireEvent::Text(text, received_at) => fold.apply(text, received_at)?,
-            WireEvent::Close(code, reason) => bail!("closed with {code}: {reason}"),
-            WireEvent::End => bail!("the connection ended without a word"),
+        match client.wire.next_event()? {
+            WebsocketEvent::Text(text, received_at) => fold.apply(text, received_at)?,
+            other => return Err(other.unexpected()),
         }
     }
     Ok(())
@@ -88,12 +87,12 @@ impl StuckClient {
     /// Reads everything up to the close. Returns its code and reason. The notifications before it
     /// must be consistent.
     pub fn read_to_close(mut self) -> Result<(u16, String)> {
-        let mut fold = Fold::default();
+        let mut fold = TimedFold::default();
         loop {
-            match self.0.wire.next()? {
-                WireEvent::Text(text, _) => fold.apply(text, 0)?,
-                WireEvent::Close(code, reason) => return Ok((code, reason)),
-                WireEvent::End => bail!("it was let go without a word"),
+            match self.0.wire.next_event()? {
+                WebsocketEvent::Text(text, _) => fold.apply(text, 0)?,
+                WebsocketEvent::Close(code, reason) => return Ok((code, reason)),
+                WebsocketEvent::End => bail!("it was let go without a word"),
             }
         }
     }
@@ -122,8 +121,8 @@ impl Parent {
     }
 
     /// Reads to the end of the turn.
-    pub fn read_turn(&mut self) -> Result<Fold> {
-        let mut fold = Fold::default();
+    pub fn read_turn(&mut self) -> Result<TimedFold> {
+        let mut fold = TimedFold::default();
         while !fold.is_over() {
             let line = self.lines.next().context("stdout ended")??;
             fold.apply(line.as_bytes(), 0)?;

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
+use support::Rng;
 
 use crate::client::CrowdClient;
-use crate::fold::{Fold, PIECE};
-use crate::rng::CrowdRng;
+use crate::fold::{PIECE, TimedFold};
 use crate::server::{CrowdServer, ServerEndpoint};
 use crate::slow_clients::read_turn;
-use crate::wire::WireEvent;
 
 const WORKERS: usize = 6;
 
@@ -123,7 +122,7 @@ fn check_constant(
 
 /// Runs one user until the end of the soak.
 fn work(server: &CrowdServer, seed: u64, is_over: &AtomicBool, counts: &SoakCounts) -> Result<()> {
-    let mut rng = CrowdRng::new(seed);
+    let mut rng = Rng::new(seed);
     let mut user = User::new(server, &mut rng)?;
     while !is_over.load(Ordering::Acquire) {
         let turn = user.turn(server, &mut rng, counts);
@@ -142,7 +141,7 @@ struct User {
 }
 
 impl User {
-    fn new(server: &CrowdServer, rng: &mut CrowdRng) -> Result<Self> {
+    fn new(server: &CrowdServer, rng: &mut Rng) -> Result<Self> {
         let mut client = server.client(random_endpoint(rng))?;
         let thread = client.start_thread_with(json!({"approvalPolicy": "never"}))?;
         Ok(Self {
@@ -154,16 +153,11 @@ impl User {
     }
 
     /// Runs one turn, with or without a kill; then an action between turns.
-    fn turn(
-        &mut self,
-        server: &CrowdServer,
-        rng: &mut CrowdRng,
-        counts: &SoakCounts,
-    ) -> Result<()> {
+    fn turn(&mut self, server: &CrowdServer, rng: &mut Rng, counts: &SoakCounts) -> Result<()> {
         self.client.start_turn(&self.thread, &random_prompt(rng))?;
-        let mut fold = Fold::after(self.last_seq);
+        let mut fold = TimedFold::after(self.last_seq);
         if rng.below(3) == 0 {
-            let messages = rng.below(40);
+            let messages = rng.index(40);
             self.read_some(&mut fold, messages)?;
             counts.kills.fetch_add(1, Ordering::AcqRel);
             // A killed client closes nothing.
@@ -171,7 +165,7 @@ impl User {
             fold = self.resume(fold)?;
         }
         read_turn(&mut self.client, &mut fold)?;
-        self.last_seq = fold.last_seq;
+        self.last_seq = fold.last_seq();
         self.turns += 1;
         match rng.below(6) {
             0 => drop(self.client.request("thread/list", json!({"limit": 20}))?),
@@ -187,8 +181,8 @@ impl User {
     }
 
     /// Resumes from the last record, or from a snapshot if that cursor has expired.
-    fn resume(&mut self, previous: Fold) -> Result<Fold> {
-        let params = json!({"threadId": self.thread, "afterSeq": previous.last_seq});
+    fn resume(&mut self, previous: TimedFold) -> Result<TimedFold> {
+        let params = json!({"threadId": self.thread, "afterSeq": previous.last_seq()});
         let error = match self.client.try_request("thread/resume", params)? {
             Ok(_) => return Ok(previous),
             Err(error) => error,
@@ -200,7 +194,7 @@ impl User {
         let params = json!({"threadId": self.thread});
         let response = self.client.request("thread/resume", params)?;
         let turns = response["thread"]["turns"].as_array().context("turns")?;
-        let fold = Fold::of_turn(turns.last().context("a turn")?)?;
+        let fold = TimedFold::of_turn(turns.last().context("a turn")?)?;
         if fold.is_over() {
             // A snapshot has no record number from which the next turn could continue.
             self.turns = TURNS_MAX;
@@ -208,21 +202,18 @@ impl User {
         Ok(fold)
     }
 
-    fn read_some(&mut self, fold: &mut Fold, messages: usize) -> Result<()> {
+    fn read_some(&mut self, fold: &mut TimedFold, messages: usize) -> Result<()> {
         for _ in 0..messages {
             if fold.is_over() {
                 break;
             }
-            match self.client.wire.next()? {
-                WireEvent::Text(text, _) => fold.apply(text, 0)?,
-                _ => anyhow::bail!("the connection ended"),
-            }
+            fold.apply(self.client.wire.receive()?, 0)?;
         }
         Ok(())
     }
 
     /// Checks that the server's snapshot ends with the received state.
-    fn read(&mut self, fold: &Fold) -> Result<()> {
+    fn read(&mut self, fold: &TimedFold) -> Result<()> {
         let params = json!({"threadId": self.thread, "includeTurns": true});
         let response = self.client.request("thread/read", params)?;
         let turns = response["thread"]["turns"].as_array().context("turns")?;
@@ -240,17 +231,17 @@ impl User {
 }
 
 /// Returns a random prompt: a short or a long text, fast or slow, or a command.
-fn random_prompt(rng: &mut CrowdRng) -> String {
+fn random_prompt(rng: &mut Rng) -> String {
     if rng.below(4) == 0 {
         let arguments = json!({"command": ["echo", "warp and weft"]});
         return format!("MOCK call name=shell arguments={arguments}");
     }
-    let most = [20, 200, 2000][rng.below(3)];
+    let most = [20, 200, 2000][rng.index(3)];
     let pieces = 1 + rng.below(most);
-    let gap = [0, 0, 100, 1000][rng.below(4)];
+    let gap = [0, 0, 100, 1000][rng.index(4)];
     format!("MOCK text n={pieces} size={PIECE} stamp=1 gap_us={gap}")
 }
 
-fn random_endpoint(rng: &mut CrowdRng) -> ServerEndpoint {
-    [ServerEndpoint::Tcp, ServerEndpoint::Unix][rng.below(2)]
+fn random_endpoint(rng: &mut Rng) -> ServerEndpoint {
+    [ServerEndpoint::Tcp, ServerEndpoint::Unix][rng.index(2)]
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 
-use crate::fold::{Fold, PIECE};
+use crate::fold::{PIECE, TimedFold};
 use crate::server::{CrowdServer, ServerEndpoint};
 use crate::slow_clients::read_turn;
 
@@ -18,7 +18,7 @@ pub const ORDINARY: usize = 10;
 /// Result of a stream.
 pub struct StreamResult {
     /// State of the ordinary clients.
-    pub fold: Fold,
+    pub fold: TimedFold,
     /// 99th percentile of the latency at the ordinary clients.
     pub p99: Duration,
     pub p50: Duration,
@@ -48,7 +48,7 @@ pub fn stream<G>(
     drop(driver);
     let readers = clients.into_iter().map(|mut client| {
         thread::spawn(move || {
-            let mut fold = Fold::default();
+            let mut fold = TimedFold::default();
             read_turn(&mut client, &mut fold).map(|()| fold)
         })
     });

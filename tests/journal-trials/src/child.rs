@@ -3,13 +3,14 @@
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{self, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use raddle_core::ThreadId;
+use support::ChildGuard;
 
 use crate::ledger::WriterLine;
 
@@ -61,7 +62,7 @@ struct WriterStart<'a> {
 
 /// A running writer. It is killed when this is dropped.
 pub struct Child {
-    process: process::Child,
+    process: ChildGuard,
     lines: Receiver<WriterLine>,
     /// Lines received so far.
     received: Vec<WriterLine>,
@@ -69,14 +70,6 @@ pub struct Child {
     errors: Option<JoinHandle<String>>,
     /// Log of strace.
     log: tempfile::NamedTempFile,
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        // Killing an ended process fails, which is fine.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 /// A writer that has ended.
@@ -163,17 +156,15 @@ impl Child {
                 command.arg("--stubborn");
             }
         }
-        let started = command
+        command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
-        let mut process = started.with_context(|| {
-            let program = command.get_program().display();
-            format!("{program} cannot be started; install it to run this trial")
-        })?;
+            .stderr(Stdio::piped());
+        let process = ChildGuard::spawn(&mut command);
+        let mut process =
+            process.context("cannot start a writer; to inject faults, install strace")?;
         let (sender, lines) = mpsc::channel();
-        let stdout = process.stdout.take().context("its stdout is ours")?;
+        let stdout = process.child.stdout.take().context("its stdout is ours")?;
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 // A truncated line is ignored.
@@ -182,7 +173,7 @@ impl Child {
                 }
             }
         });
-        let mut stderr = process.stderr.take().context("its stderr is ours")?;
+        let mut stderr = process.child.stderr.take().context("its stderr is ours")?;
         let errors = std::thread::spawn(move || {
             let mut text = String::new();
             let _ = stderr.read_to_string(&mut text);
@@ -208,8 +199,8 @@ impl Child {
             }
         }
         std::thread::sleep(lifetime);
-        self.process.kill()?;
-        let status = self.process.wait()?;
+        self.process.child.kill()?;
+        let status = self.process.child.wait()?;
         let mut end = self.end(status);
         end.ended_by_itself = !end.killed;
         Ok(end)
@@ -217,7 +208,7 @@ impl Child {
 
     /// Waits until it has ended.
     pub fn wait(mut self) -> Result<WriterExit> {
-        let status = self.process.wait()?;
+        let status = self.process.child.wait()?;
         Ok(self.end(status))
     }
 

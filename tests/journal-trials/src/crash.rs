@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use raddle_core::{Input, ThreadId};
 use raddle_store::{LocalJournal, Options};
+use support::Rng;
 use tokio::runtime::Runtime;
 
 use crate::child::{Child, Inject};
 use crate::ledger::{self, Ledger, WriterLine};
 use crate::live::LiveThread;
-use crate::rng::Rng;
 use crate::turn::{self, Grain};
 use crate::verdict::{self, Limit, VerdictRow};
 

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use raddle_store::Archive;
+use support::Rng;
 use tokio::runtime::Runtime;
 
 use crate::child::Child;
-use crate::rng::Rng;
 use crate::verdict::{self, VerdictRow};
 use bit_flip::{DamageOutcome, DamagedFile, ExportCounts, Flip};
 use ground_truth::GroundTruth;

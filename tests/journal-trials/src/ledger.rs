@@ -10,9 +10,9 @@ use raddle_core::{Blob, Class, Record, RecordBody, Seq, Thread, ThreadId};
 use raddle_store::{Archive, LocalJournal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use support::hash;
 
 use crate::live::{AppendListener, fold};
-use crate::rng::hash;
 
 /// Output of a writer to its parent, which may kill it; one line each.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -10,12 +10,12 @@
 
 mod big;
 mod child;
+mod content;
 mod crash;
 mod damage;
 mod faults;
 mod ledger;
 mod live;
-mod rng;
 mod turn;
 mod verdict;
 mod writer;

@@ -6,9 +6,10 @@ use raddle_core::{
     EndTool, Input, InputMessage, ItemBody, ItemPart, ItemStatus, ModelEnd, NamedTool, Output,
     Purpose, StartItem, StartTurn, ToolCall, TurnId, TurnKind, Usage,
 };
+use support::Rng;
 
+use crate::content::RandomContent;
 use crate::live::{AppendListener, LiveThread};
-use crate::rng::Rng;
 
 /// Output of the model in one call.
 #[derive(Clone, Debug, Default)]

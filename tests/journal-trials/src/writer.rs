@@ -11,10 +11,11 @@ use raddle_core::{
     ThreadId, TurnId,
 };
 use raddle_store::{LocalJournal, NodeLock, Options};
+use support::Rng;
 
+use crate::content::RandomContent;
 use crate::ledger::{Mark, WriterLine};
 use crate::live::{AppendListener, LiveThread, Pace, fold};
-use crate::rng::Rng;
 use crate::turn::{self, Grain, ModelOutput};
 
 /// Maximum number of threads of one writer.

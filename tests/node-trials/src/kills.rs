@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use support::Rng;
 
 use crate::node::{NodeProcess, text_input};
-use crate::rng::NodeRng;
 use crate::{LATE, MockHome, NodesArgs, records};
 
 /// Time limit for a client to continue with a thread whose owner was killed.
@@ -39,12 +39,12 @@ struct KillTrial<'a> {
 
 pub fn run(raddle: &Path, arguments: &NodesArgs) -> Result<Vec<String>> {
     let home = MockHome::new(raddle)?;
-    let mut rng = NodeRng::new(arguments.seed);
+    let mut rng = Rng::new(arguments.seed);
     let mut trial = KillTrial::open(raddle, &home, arguments)?;
     for _ in 0..arguments.kills {
         trial.load()?;
-        std::thread::sleep(Duration::from_millis(rng.below(300) as u64));
-        trial.kill(rng.below(arguments.nodes))?;
+        std::thread::sleep(Duration::from_millis(rng.below(300)));
+        trial.kill(rng.index(arguments.nodes))?;
     }
     println!(
         "figure: {} kills, {} processes, {} threads: the slowest went on after {} ms of at most {}",

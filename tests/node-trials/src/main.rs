@@ -13,9 +13,7 @@ mod concurrent_starts;
 mod handover;
 mod kills;
 mod node;
-mod process;
 mod records;
-mod rng;
 mod stopped_node;
 
 use std::path::{Path, PathBuf};
@@ -23,8 +21,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-
-use crate::process::MockModel;
+use support::MockModel;
 
 /// Prefix of a problem that is only a missed time limit.
 const LATE: &str = "late: ";
@@ -88,11 +85,7 @@ impl MockHome {
     fn new(raddle: &Path) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let mock = MockModel::start(raddle, folder.path())?;
-        let config = format!(
-            "model = \"mock\"\nmodel_provider = \"mock\"\n\n[model_providers.mock]\nbase_url = \"{}\"\n",
-            mock.address
-        );
-        std::fs::write(folder.path().join("config.toml"), config)?;
+        std::fs::write(folder.path().join("config.toml"), mock.config())?;
         Ok(Self {
             folder,
             _mock: mock,

@@ -1,16 +1,12 @@
 //! A process on the home, and its client.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::ChildStdin;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
-
-use crate::process::ChildGuard;
+use support::{StdioServer, app_server};
 
 /// Timeout of operations without a limit of their own.
 const NODE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -19,10 +15,7 @@ const NODE_TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub struct NodeProcess {
-    process: ChildGuard,
-    stdin: Option<ChildStdin>,
-    messages: Receiver<Value>,
-    last_id: u64,
+    server: StdioServer,
     /// Received notifications that were not consumed yet.
     notifications: Vec<Value>,
     answers: HashMap<u64, Value>,
@@ -31,23 +24,9 @@ pub struct NodeProcess {
 impl NodeProcess {
     /// Starts the process, and initialises its client.
     pub fn start(raddle: &Path, home: &Path) -> Result<Self> {
-        let mut process = ChildGuard::start(raddle, &["app-server"], home, "nodes.stderr")?;
-        let stdin = process.0.stdin.take();
-        let stdout = process.0.stdout.take().context("a pipe")?;
-        let (sender, messages) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                let message = serde_json::from_str(&line).unwrap_or(Value::String(line));
-                if sender.send(message).is_err() {
-                    return;
-                }
-            }
-        });
+        let server = StdioServer::start(app_server(raddle, home), &home.join("nodes.stderr"))?;
         let mut node = Self {
-            process,
-            stdin,
-            messages,
-            last_id: 0,
+            server,
             notifications: Vec::new(),
             answers: HashMap::new(),
         };
@@ -61,16 +40,12 @@ impl NodeProcess {
 
     /// Sends a request, and returns its id.
     pub fn send_request(&mut self, method: &str, params: Value) -> Result<u64> {
-        self.last_id += 1;
-        let request = json!({"id": self.last_id, "method": method, "params": params});
-        self.send(&request)?;
-        Ok(self.last_id)
+        self.server.send_request(method, &params)
     }
 
     /// Sends any message.
     pub fn send(&mut self, message: &Value) -> Result<()> {
-        let stdin = self.stdin.as_mut().context("the process was ended")?;
-        writeln!(stdin, "{message}").context("the process takes no more")
+        self.server.send(message)
     }
 
     /// Returns the response to a request: its result, or its error.
@@ -126,19 +101,17 @@ impl NodeProcess {
 
     /// Returns all notifications received so far.
     pub fn take_notifications(&mut self) -> Vec<Value> {
-        while let Ok(message) = self.messages.try_recv() {
+        while let Some(message) = self.server.next_ready() {
             self.sort(message);
         }
         std::mem::take(&mut self.notifications)
     }
 
     fn receive(&mut self, end: Instant) -> Result<bool> {
-        let remaining = end.saturating_duration_since(Instant::now());
-        match self.messages.recv_timeout(remaining) {
-            Ok(message) => self.sort(message),
-            Err(RecvTimeoutError::Timeout) => return Ok(false),
-            Err(RecvTimeoutError::Disconnected) => bail!("the process ended"),
-        }
+        let Some(message) = self.server.next(end)? else {
+            return Ok(false);
+        };
+        self.sort(message);
         Ok(true)
     }
 
@@ -150,38 +123,17 @@ impl NodeProcess {
     }
 
     pub fn pid(&self) -> u32 {
-        self.process.0.id()
+        self.server.pid()
     }
 
     /// Kills the process, as the system does when memory is short.
     pub fn kill(&mut self) -> Result<()> {
-        self.process.0.kill()?;
-        self.process.0.wait()?;
-        Ok(())
+        self.server.kill()
     }
 
-    /// Closes stdin, after which the process ends by itself.
-    pub fn close(&mut self) {
-        drop(self.stdin.take());
-    }
-
-    /// Waits for a successful exit.
+    /// Ends the process by closing its stdin. It must exit successfully.
     pub fn end(mut self) -> Result<()> {
-        self.close();
-        let end = Instant::now() + NODE_TIMEOUT;
-        loop {
-            let remaining = end.saturating_duration_since(Instant::now());
-            match self.messages.recv_timeout(remaining) {
-                Ok(_) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => bail!("a process did not end"),
-            }
-        }
-        let status = self.process.0.wait()?;
-        if !status.success() {
-            bail!("a process ended with {status}");
-        }
-        Ok(())
+        self.server.end().map(drop)
     }
 }
 

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use anyhow::{Context, Result, bail, ensure};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use support::{Fold, ServerMessage};
 
 use crate::wire::MessageWire;
 
@@ -16,42 +16,6 @@ pub enum ClientOptIns {
     Nothing,
     /// Record numbers, idempotency keys, and the experimental API.
     Numbers,
-}
-
-/// A message from the server.
-#[derive(Debug, Deserialize)]
-pub struct ServerMessage {
-    #[serde(default)]
-    pub id: Value,
-    #[serde(default)]
-    pub method: String,
-    /// Raw params, so that two messages can be compared byte by byte.
-    pub params: Option<Box<RawValue>>,
-    pub result: Option<Value>,
-    pub error: Option<Value>,
-    pub seq: Option<u64>,
-}
-
-impl ServerMessage {
-    pub fn params(&self) -> Result<Value> {
-        let params = self.params.as_ref().map_or("null", |it| it.get());
-        Ok(serde_json::from_str(params)?)
-    }
-
-    /// Whether it is a notification, neither a response nor a request.
-    pub fn is_notification(&self) -> bool {
-        !self.method.is_empty() && self.id.is_null()
-    }
-
-    /// Whether both have the same content. Only the time of sending may differ.
-    pub fn is_same(&self, other: &Self) -> bool {
-        fn raw_params(it: &ServerMessage) -> Option<&str> {
-            it.params.as_ref().map(|it| it.get())
-        }
-        self.method == other.method
-            && self.seq == other.seq
-            && raw_params(self) == raw_params(other)
-    }
 }
 
 pub struct RejoinClient {
@@ -189,6 +153,22 @@ impl RejoinClient {
                 return Ok(message);
             }
         }
+    }
+
+    /// Applies notifications of a thread until no turn runs.
+    pub fn fold_until_over(&mut self, fold: &mut Fold, thread: &str) -> Result<()> {
+        while !fold.is_over() {
+            fold.apply(&self.next_notification(thread)?)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that a state equals the server's snapshot of the thread.
+    pub fn ensure_equal(&mut self, fold: &Fold, thread: &str) -> Result<()> {
+        let params = json!({"threadId": thread, "includeTurns": true});
+        let response = self.request("thread/read", params)?;
+        let snapshot = Fold::of_turns(&response["thread"]["turns"])?;
+        fold.ensure_equal(&snapshot)
     }
 
     /// Answers a server request.

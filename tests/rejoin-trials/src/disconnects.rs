@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
+use support::{Fold, ServerMessage};
 
-use crate::client::{ClientOptIns, RejoinClient, ServerMessage};
-use crate::fold::Fold;
+use crate::client::{ClientOptIns, RejoinClient};
 use crate::server::{RejoinHarness, RejoinServer, ServerEndpoint};
 
 /// Letters in each piece of the model's text.
@@ -60,7 +60,7 @@ impl PausedThread {
         }
         let (mut stock, mut stock_fold) = stock.context("a text of some length")?;
         // A client that reads nothing would be disconnected.
-        while stock_fold.letters() < pieces * LETTERS {
+        while stock_fold.open_letters() < pieces * LETTERS {
             stock_fold.apply(&stock.next_notification(&thread)?)?;
         }
         let cuts = flaky.finish(&server, &thread, &messages)?;
@@ -91,9 +91,9 @@ impl PausedThread {
         for message in messages {
             fold.apply(message)?;
         }
-        fold.apply_until_over(&mut self.observer, thread)?;
-        fold.ensure_matches_server(&mut self.observer, thread)?;
-        self.stock_fold.apply_until_over(&mut self.stock, thread)?;
+        self.observer.fold_until_over(&mut fold, thread)?;
+        self.observer.ensure_equal(&fold, thread)?;
+        self.stock.fold_until_over(&mut self.stock_fold, thread)?;
         self.stock_fold
             .ensure_equal(&fold)
             .context("the stock client")?;
@@ -147,7 +147,7 @@ impl ObservedThread {
             let mut client = self.server.client(endpoint, ClientOptIns::Numbers)?;
             client.rejoin(&self.thread, *after_seq)?;
             let mut fold = before.clone();
-            fold.apply_until_over(&mut client, &self.thread)?;
+            client.fold_until_over(&mut fold, &self.thread)?;
             fold.ensure_equal(whole)
                 .with_context(|| format!("after {after_seq}"))?;
         }

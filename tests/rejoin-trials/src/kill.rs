@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result};
 use serde_json::json;
+use support::Fold;
 
 use crate::client::{ClientOptIns, RejoinClient};
-use crate::fold::Fold;
 use crate::server::{RejoinHarness, RejoinServer, ServerEndpoint};
 
 /// Prompt of the turn; it takes about this many messages.
@@ -81,6 +81,6 @@ fn resume(
             *fold = snapshot;
         }
     }
-    fold.apply_until_over(client, thread)?;
-    fold.ensure_matches_server(client, thread)
+    client.fold_until_over(fold, thread)?;
+    client.ensure_equal(fold, thread)
 }

@@ -11,7 +11,6 @@
 
 mod client;
 mod disconnects;
-mod fold;
 mod idempotency;
 mod kill;
 mod race;

@@ -1,16 +1,15 @@
 //! The program under test, and its mock model. Neither outlives the run.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
+use support::{ChildGuard, MockModel, SocketServer, StdioClient, app_server};
 use tempfile::TempDir;
 
 use crate::client::{ClientOptIns, RejoinClient};
-use crate::wire::{MessageWire, Pipes, unix, websocket};
+use crate::wire::MessageWire;
 
 /// Endpoint of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,132 +22,62 @@ pub enum ServerEndpoint {
 /// A home with a mock model, in which servers run one after the other.
 pub struct RejoinHarness {
     raddle: PathBuf,
+    mock: MockModel,
     pub home: TempDir,
-    mock: Child,
-    /// Address of the mock model.
-    mock_at: String,
 }
 
 impl RejoinHarness {
     pub fn open(raddle: &Path) -> Result<Self> {
+        let raddle = std::path::absolute(raddle)?;
         let home = tempfile::tempdir()?;
-        let mut mock = Command::new(raddle)
-            .args(["mock", "--listen", "127.0.0.1:0"])
-            .env("RADDLE_HOME", home.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("cannot start {}", raddle.display()))?;
-        let mut line = String::new();
-        let stdout = mock.stdout.take().context("a pipe")?;
-        BufReader::new(stdout).read_line(&mut line)?;
-        let url = line.trim_end();
+        let mock = MockModel::start(&raddle, home.path())?;
         // At full size the model sends nothing for as long as it takes all clients to resume.
         let config = format!(
-            "model = \"mock\"\nmodel_provider = \"mock\"\n[model_providers.mock]\nbase_url = \"{url}\"\n\
-             stream_idle_timeout_ms = 7200000\ntotal_timeout_ms = 7200000\n"
+            "{}stream_idle_timeout_ms = 7200000\ntotal_timeout_ms = 7200000\n",
+            mock.config()
         );
         std::fs::write(home.path().join("config.toml"), config)?;
-        let host = url.trim_start_matches("http://").trim_end_matches("/v1");
-        Ok(Self {
-            raddle: raddle.to_owned(),
-            mock_at: host.to_owned(),
-            home,
-            mock,
-        })
+        Ok(Self { raddle, mock, home })
     }
 
     /// Releases this many paused answers of the model.
     pub fn release(&self, answers: usize) -> Result<()> {
-        let mut stream = TcpStream::connect(&self.mock_at)?;
-        let host = &self.mock_at;
-        write!(
-            stream,
-            "POST /release?n={answers} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-        )?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        ensure!(answer.starts_with("HTTP/1.1 2"), "not released: {answer}");
-        Ok(())
+        self.mock.release(answers)
     }
 
     /// Starts a server with a websocket and a unix socket, which resumes the turns of a killed one.
     pub fn serve(&self) -> Result<RejoinServer> {
+        let mut command = app_server(&self.raddle, self.home.path());
+        command.args(["--listen", "ws://127.0.0.1:0", "--insecure-loopback"]);
         let socket = self.home.path().join("door/socket");
-        let mut child = self
-            .command()
-            .args(["--listen", "ws://127.0.0.1:0", "--insecure-loopback"])
-            .arg("--listen")
-            .arg(format!("unix://{}", socket.display()))
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let mut log = BufReader::new(child.stderr.take().context("a pipe")?).lines();
-        let mut server = RejoinServer {
-            child,
-            address: None,
-            socket,
-            pipes: Mutex::new(None),
-        };
-        let mut is_listening = (false, false);
-        let mut output = String::new();
-        while is_listening != (true, true) {
-            let line = log.next();
-            let line = line.with_context(|| format!("the server ended, and said:{output}"))??;
-            output = format!("{output}\n{line}");
-            if let Some((_, address)) = line.split_once("listening on ws://") {
-                server.address = Some(address.trim().parse()?);
-                is_listening.0 = true;
-            }
-            is_listening.1 |= line.contains("listening on unix://");
-        }
-        // Drains the log, so that the server never blocks on the pipe.
-        std::thread::spawn(move || log.for_each(drop));
-        Ok(server)
+        Ok(RejoinServer::Sockets(SocketServer::start(
+            command, &socket,
+        )?))
     }
 
     /// Starts a server on stdio, which ends the turns of a killed one.
     pub fn serve_stdio(&self) -> Result<RejoinServer> {
-        let mut child = self
-            .command()
+        let mut command = app_server(&self.raddle, self.home.path());
+        command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let stdin = child.stdin.take().context("a pipe")?;
-        let stdout = child.stdout.take().context("a pipe")?;
-        Ok(RejoinServer {
-            child,
-            address: None,
-            socket: PathBuf::new(),
-            pipes: Mutex::new(Some(Pipes::of(stdin, stdout))),
+            .stderr(Stdio::null());
+        let mut process = ChildGuard::spawn(&mut command)?;
+        let pipes = StdioClient::new(&mut process.child)?;
+        Ok(RejoinServer::Stdio {
+            process,
+            pipes: Mutex::new(Some(pipes)),
         })
     }
-
-    fn command(&self) -> Command {
-        let mut command = Command::new(&self.raddle);
-        command
-            .arg("app-server")
-            .env("RADDLE_HOME", self.home.path())
-            .current_dir(self.home.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
-        command
-    }
 }
 
-impl Drop for RejoinHarness {
-    fn drop(&mut self) {
-        let _ = self.mock.kill();
-        let _ = self.mock.wait();
-    }
-}
-
-pub struct RejoinServer {
-    child: Child,
-    address: Option<SocketAddr>,
-    socket: PathBuf,
-    /// Stdio pipes, until the client takes them.
-    pipes: Mutex<Option<Pipes>>,
+pub enum RejoinServer {
+    Sockets(SocketServer),
+    Stdio {
+        process: ChildGuard,
+        /// The pipes, until the client takes them.
+        pipes: Mutex<Option<StdioClient>>,
+    },
 }
 
 impl RejoinServer {
@@ -163,27 +92,22 @@ impl RejoinServer {
     }
 
     fn wire(&self, endpoint: ServerEndpoint) -> Result<Box<dyn MessageWire>> {
-        match endpoint {
-            ServerEndpoint::Websocket => websocket(self.address.context("a websocket door")?),
-            ServerEndpoint::Unix => unix(&self.socket),
-            ServerEndpoint::Stdio => {
-                let mut pipes = self.pipes.lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(Box::new(pipes.take().context("one client")?))
+        let wire: Box<dyn MessageWire> = match (self, endpoint) {
+            (Self::Sockets(server), ServerEndpoint::Websocket) => Box::new(server.websocket()?),
+            (Self::Sockets(server), ServerEndpoint::Unix) => Box::new(server.unix()?),
+            (Self::Stdio { pipes, .. }, ServerEndpoint::Stdio) => {
+                let mut pipes = pipes.lock().unwrap_or_else(PoisonError::into_inner);
+                Box::new(pipes.take().context("one client")?)
             }
+            _ => bail!("the server does not serve {endpoint:?}"),
+        };
+        Ok(wire)
+    }
+
+    pub fn kill(self) -> Result<()> {
+        match self {
+            Self::Sockets(mut server) => server.process.kill(),
+            Self::Stdio { mut process, .. } => process.kill(),
         }
-    }
-
-    pub fn kill(mut self) -> Result<()> {
-        self.child.kill()?;
-        self.child.wait()?;
-        Ok(())
-    }
-}
-
-impl Drop for RejoinServer {
-    fn drop(&mut self) {
-        // Killing an ended process fails, which is fine.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -11,9 +11,9 @@ use raddle_core::{
     AnswerRequest, CommandOutcome, IdempotencyKey, Refusal, RequestNumber, Seq, SettingsChange,
     TurnId, TurnKind,
 };
+use support::Rng;
 
 use crate::client_view::{AnnouncedRecord, ClientView, SentRequest};
-use crate::rng::Rng;
 use crate::scenario::Scenario;
 
 /// A connection: its node, the incarnation of that node, and the client's number for it.

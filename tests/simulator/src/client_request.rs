@@ -8,6 +8,7 @@ use raddle_core::{
     StartQueued, StartTurn, Steer, ThreadSource, ThreadStarted, ToolCall, Topic, TurnId, TurnKind,
     Unqueue,
 };
+use support::Rng;
 
 use crate::client::{ClientRequest, QueueEdit};
 use crate::world::SimWorld;
@@ -335,7 +336,7 @@ fn unique_text(minted: &mut u64) -> String {
     format!("word {minted}")
 }
 
-fn other_settings(rng: &mut crate::rng::Rng) -> SettingsChange {
+fn other_settings(rng: &mut Rng) -> SettingsChange {
     let mut change = SettingsChange::default();
     match rng.below(5) {
         0 => change.recovery = Some(Some(Recovery::Interrupt)),

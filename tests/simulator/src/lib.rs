@@ -7,7 +7,7 @@
 pub mod check;
 pub mod client;
 pub mod coverage;
-pub mod rng;
+pub mod hash;
 pub mod scenario;
 pub mod script;
 pub mod store;

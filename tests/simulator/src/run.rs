@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::check::{BrokenPromise, Check, broken};
 use crate::coverage::Coverage;
-use crate::rng::Hash;
+use crate::hash::Hash;
 use crate::scenario::{PlannedFault, Scenario};
 use crate::world::SimWorld;
 

@@ -1,7 +1,7 @@
 //! Scenarios: sizes, probabilities and a plan of faults, all from a seed. Every part can be removed
 //! without changing the rest, which is how a failure is shrunk.
 
-use crate::rng::Rng;
+use support::Rng;
 
 /// Parameters of one run.
 #[derive(Clone, Debug)]
@@ -151,7 +151,7 @@ impl PlannedFault {
 impl Scenario {
     /// Creates the scenario of a seed.
     pub fn of(seed: u64) -> Self {
-        let mut rng = Rng::new(seed, 1);
+        let mut rng = Rng::for_purpose(seed, 1);
         let nodes = 1 + rng.index(3);
         let threads = 1 + usize::from(rng.percent(40));
         let heal_at = rng.range(6_000, 40_000);

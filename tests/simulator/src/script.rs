@@ -12,8 +12,7 @@ use raddle_core::{
     Patch, PlanStep, PlanText, Price, Rates, Reasoning, Sealed, StartItem, StepStatus, Timestamp,
     ToolCall, UpdatePlan, Usage, UserQuestion,
 };
-
-use crate::rng::Rng;
+use support::Rng;
 
 /// Commands with the wait before each.
 pub type Steps = VecDeque<(u64, Command)>;

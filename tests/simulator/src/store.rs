@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use raddle_core::ports::AppendError;
 use raddle_core::{Base, Bug, Class, Record, RecordBody, Seq, Tail, Thread};
+use support::Rng;
 
-use crate::rng::Rng;
 use crate::scenario::Medium;
 
 /// A record as it is stored in the log.

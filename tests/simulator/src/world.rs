@@ -8,11 +8,12 @@ pub use parts::*;
 use std::collections::BTreeMap;
 
 use raddle_core::{ThreadId, Timestamp};
+use support::Rng;
 
 use crate::check::{Check, Oracle, broken, ending, rejoin, requests};
 use crate::client::SimClient;
 use crate::coverage::Coverage;
-use crate::rng::{Hash, Rng};
+use crate::hash::Hash;
 use crate::scenario::Scenario;
 use crate::store::Store;
 
@@ -86,7 +87,7 @@ impl SimWorld {
     /// Adds a thread with its clients.
     pub fn add_lane(&mut self, thread: usize) {
         let seed = self.scenario.seed;
-        let mut rng = Rng::new(seed, 100 + thread as u64);
+        let mut rng = Rng::for_purpose(seed, 100 + thread as u64);
         let clients =
             (0..self.scenario.clients).map(|name| SimClient::new(name, &mut rng, &self.scenario));
         let lane = Lane {

@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
+use support::{MockModel, StdioServer};
 
 use crate::EXTRA_TIMEOUT;
-use crate::mock::MockModel;
-use crate::server::TurnsServer;
+use crate::server;
 
 /// Input for a response that takes longer than the trial.
 const LONG: &str = "MOCK text n=100000 size=64 gap_ms=2";
@@ -64,7 +64,7 @@ pub fn inside(raddle: &Path, folder: &Path) -> Result<()> {
     let mock = MockModel::start(raddle, folder)?;
     let config = format!("[model_providers.mock]\nbase_url = {:?}\n", mock.address());
     std::fs::write(home.join("config.toml"), config)?;
-    let mut server = TurnsServer::start(raddle, &home)?;
+    let mut server = server::start(raddle, &home)?;
     let start = json!({"model": "mock", "modelProvider": "mock"});
     let started = answer(&mut server, "thread/start", start)?;
     let thread = started["thread"]["id"].as_str().context("a thread")?;
@@ -100,14 +100,14 @@ pub fn inside(raddle: &Path, folder: &Path) -> Result<()> {
     ensure!(next["status"] == "completed", "the next turn: {next}");
     server.end()?;
 
-    let mut server = TurnsServer::start(raddle, &home)?;
+    let mut server = server::start(raddle, &home)?;
     check_resumed(&mut server, thread)?;
     server.end()?;
     Ok(())
 }
 
 /// Checks that the first turn of the resumed thread is the failed one.
-fn check_resumed(server: &mut TurnsServer, thread: &str) -> Result<()> {
+fn check_resumed(server: &mut StdioServer, thread: &str) -> Result<()> {
     let answer = answer(server, "thread/resume", json!({"threadId": thread}))?;
     require_full("the turn that is stored", &answer["thread"]["turns"][0])
 }
@@ -136,7 +136,7 @@ fn fill(path: &Path) -> Result<()> {
 
 /// Returns the result of a request. Retries while the server is overloaded, as clients do: the
 /// thread may be about to be unloaded.
-fn answer(server: &mut TurnsServer, method: &str, params: Value) -> Result<Value> {
+fn answer(server: &mut StdioServer, method: &str, params: Value) -> Result<Value> {
     let end = Instant::now() + EXTRA_TIMEOUT;
     loop {
         let mut answer = outcome(server, method, params.clone())?;
@@ -149,17 +149,17 @@ fn answer(server: &mut TurnsServer, method: &str, params: Value) -> Result<Value
 }
 
 /// Returns the response to a request, with a result or an error.
-fn outcome(server: &mut TurnsServer, method: &str, params: Value) -> Result<Value> {
-    let id = server.send_request(method, params)?;
+fn outcome(server: &mut StdioServer, method: &str, params: Value) -> Result<Value> {
+    let id = server.send_request(method, &params)?;
     let mut messages = until(server, |it| it["id"] == id && it.get("method").is_none())?;
     messages.pop().context("an answer")
 }
 
 /// Returns all messages up to and including the matching one.
-fn until(server: &mut TurnsServer, is_it: impl Fn(&Value) -> bool) -> Result<Vec<Value>> {
+fn until(server: &mut StdioServer, is_it: impl Fn(&Value) -> bool) -> Result<Vec<Value>> {
     let end = Instant::now() + EXTRA_TIMEOUT;
     let mut messages = Vec::new();
-    while let Some((_, message)) = server.next(end)? {
+    while let Some(message) = server.next(end)? {
         let is_last = is_it(&message);
         messages.push(message);
         if is_last {

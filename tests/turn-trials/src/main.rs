@@ -11,8 +11,6 @@
 
 mod faults;
 mod full;
-mod mock;
-mod process;
 mod server;
 mod sockets;
 mod turn;
@@ -25,10 +23,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use serde_json::{Value, json};
+use support::{MockModel, StdioServer};
 
 use crate::faults::{FaultCase, LIMIT, TurnPlan, providers};
-use crate::mock::MockModel;
-use crate::server::TurnsServer;
 use crate::sockets::{ClosedPort, ResettingSocket};
 use crate::turn::TurnObservation;
 
@@ -95,7 +92,9 @@ struct TurnsHarness {
     mock: MockModel,
     hanging: ResettingSocket,
     _refusing: ClosedPort,
-    server: TurnsServer,
+    server: StdioServer,
+    /// Responses that were not consumed yet.
+    answers: HashMap<u64, Value>,
     /// Observations by thread; each thread has one turn.
     observations: HashMap<String, TurnObservation>,
 }
@@ -115,13 +114,14 @@ impl TurnsHarness {
         });
         let config: String = config.collect();
         std::fs::write(folder.path().join("config.toml"), config)?;
-        let server = TurnsServer::start(&arguments.raddle, folder.path())?;
+        let server = server::start(&arguments.raddle, folder.path())?;
         Ok(Self {
             _folder: folder,
             mock,
             hanging,
             _refusing: refusing,
             server,
+            answers: HashMap::new(),
             observations: HashMap::new(),
         })
     }
@@ -134,7 +134,7 @@ impl TurnsHarness {
         for (thread, plan) in threads.iter().zip(&plans) {
             let input = json!([{"type": "text", "text": plan.prompt}]);
             self.server
-                .send_request("turn/start", json!({"threadId": thread, "input": input}))?;
+                .send_request("turn/start", &json!({"threadId": thread, "input": input}))?;
             self.observations
                 .insert(thread.clone(), TurnObservation::new());
         }
@@ -143,7 +143,7 @@ impl TurnsHarness {
             .iter()
             .any(|thread| !self.observations[thread].has_ended())
         {
-            match self.server.next(end)? {
+            match self.server.next_timed(end)? {
                 Some((when, message)) => self.receive(when, &message)?,
                 None => break,
             }
@@ -182,7 +182,7 @@ impl TurnsHarness {
         let mut ids = Vec::new();
         for plan in plans {
             let params = json!({"model": "mock", "modelProvider": plan.provider});
-            ids.push(self.server.send_request("thread/start", params)?);
+            ids.push(self.server.send_request("thread/start", &params)?);
         }
         ids.iter().map(|id| self.started(*id)).collect()
     }
@@ -198,13 +198,13 @@ impl TurnsHarness {
     /// Returns the response with this id. Notifications that arrive before it are recorded too.
     fn answer(&mut self, id: u64) -> Result<Value> {
         let end = Instant::now() + EXTRA_TIMEOUT;
-        while !self.server.answers.contains_key(&id) {
-            match self.server.next(end)? {
+        while !self.answers.contains_key(&id) {
+            match self.server.next_timed(end)? {
                 Some((when, message)) => self.receive(when, &message)?,
                 None => bail!("no answer came within {} s", EXTRA_TIMEOUT.as_secs()),
             }
         }
-        self.server.answers.remove(&id).context("it is there")
+        self.answers.remove(&id).context("it is there")
     }
 
     fn receive(&mut self, when: Instant, message: &Value) -> Result<()> {
@@ -212,7 +212,7 @@ impl TurnsHarness {
             if message.get("error").is_some() {
                 bail!("a request failed: {message}");
             }
-            self.server.answers.insert(id, message.clone());
+            self.answers.insert(id, message.clone());
             return Ok(());
         }
         let thread = message["params"]["threadId"].as_str().unwrap_or_default();

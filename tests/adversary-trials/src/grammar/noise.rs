@@ -103,7 +103,7 @@ pub fn call(context: &mut CallContext<'_>) -> ModelCallSpec {
                 "ünïcode",
                 &long,
             ];
-            let name = names[context.rng.below(names.len())];
+            let name = names[context.rng.index(names.len())];
             function(name, json!({"cmd": "ls"}).to_string())
         }
         "garbage-patch" => {

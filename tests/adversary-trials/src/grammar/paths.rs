@@ -65,7 +65,7 @@ pub fn protected(context: &mut CallContext<'_>) -> &'static str {
         ".agents/skills/evil/SKILL.md",
         "nested/.git/hooks/pre-commit",
     ];
-    files[context.rng.below(files.len())]
+    files[context.rng.index(files.len())]
 }
 
 /// Returns a file in the server's home that contains a secret.

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use support::StdioServer;
 
 use crate::call::{ApprovalChoice, Class, ModelCallSpec, call_number};
 use crate::counters::AttackCounters;
-use crate::server::AdversaryServer;
 
 /// Timeout of a turn.
 const TURN_TIMEOUT: Duration = Duration::from_secs(180);
@@ -29,7 +29,7 @@ pub struct TurnReport {
 
 impl TurnReport {
     pub fn run(
-        server: &mut AdversaryServer,
+        server: &mut StdioServer,
         thread: &str,
         start: &Value,
         calls: &[ModelCallSpec],
@@ -69,7 +69,7 @@ impl TurnReport {
 
     fn answer(
         &mut self,
-        server: &mut AdversaryServer,
+        server: &mut StdioServer,
         thread: &str,
         request: &Value,
         calls: &[ModelCallSpec],

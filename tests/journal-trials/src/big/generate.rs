@@ -7,9 +7,10 @@ use anyhow::{Context, Result, ensure};
 use raddle_core::ports::{AppendError, Blobs, ListQuery, Pages};
 use raddle_core::{Class, Event, Image, Input, Output, Record, RecordBody, Settings, ThreadId};
 use raddle_store::{Archive, LocalJournal, Options};
+use support::Rng;
 
+use crate::content::RandomContent;
 use crate::live::{AppendListener, LiveThread, Pace, weight};
-use crate::rng::Rng;
 use crate::turn::{self, Grain, ModelOutput};
 
 /// Bytes per append to the journal.

@@ -8,10 +8,10 @@ use anyhow::{Result, ensure};
 use raddle_core::ports::{Journal, ListQuery, Pages};
 use raddle_core::{Input, ThreadId};
 use raddle_store::{LocalJournal, Options};
+use support::Rng;
 
 use crate::ledger::Ledger;
 use crate::live::LiveThread;
-use crate::rng::Rng;
 use crate::turn::{self, Grain};
 use crate::verdict::{Limit, VerdictRow};
 

@@ -12,11 +12,11 @@ use raddle_core::{Record, ThreadId};
 use raddle_store::{
     Archive, BundleEntry, BundleReader, ExportError, Extent, LocalJournal, Options, Salvage,
 };
+use support::Rng;
 
 use super::ground_truth::{GroundTruth, Views};
 use crate::ledger::listed;
 use crate::live::fold;
-use crate::rng::Rng;
 
 /// File with the flipped bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,10 +2,10 @@
 
 use raddle_core::{Class, Event, Input, Renamed, Settings};
 use raddle_store::Options;
+use support::Rng;
 
 use super::*;
 use crate::live::{LiveThread, Pace, now};
-use crate::rng::Rng;
 use crate::turn::{self, Grain};
 
 struct LedgerHome {

@@ -6,11 +6,11 @@ use raddle_core::{
     AnswerRequest, Ask, CommandOutcome, IdempotencyKey, Output, Refusal, RequestAnswer,
 };
 use raddle_protocol::Notification;
+use support::Rng;
 
 use super::{ClientRequest, Link, SimClient, State, ToClient, ToNode, UnansweredRequest};
 use crate::check::{Check, broken, rejoin, requests};
 use crate::client_view::{AnnouncedRecord, ViewError};
-use crate::rng::Rng;
 use crate::world::{AtNode, Next, SimWorld};
 
 impl SimWorld {

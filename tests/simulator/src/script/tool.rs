@@ -4,9 +4,9 @@ use raddle_core::{
     AppendText, Ask, AskForTool, AskQuestions, Command, EndTool, ItemBody, ItemId, ItemPart,
     ItemStatus, Output, Timestamp,
 };
+use support::Rng;
 
 use super::{Steps, question};
-use crate::rng::Rng;
 
 /// Returns the steps of a running tool.
 pub fn running(rng: &mut Rng, item: &ItemId, body: &ItemBody) -> Steps {

@@ -1,11 +1,11 @@
 //! Faults, and their end.
 
 use raddle_core::Seq;
+use support::Rng;
 
 use super::{Next, SimWorld, StoreFault};
 use crate::check::Check;
 use crate::client::ToClient;
-use crate::rng::Rng;
 use crate::scenario::{Medium, Moment, PlannedFault};
 use crate::store::Log;
 
@@ -168,7 +168,7 @@ impl SimWorld {
             .map(|thread| self.store.log(thread).clone())
             .collect();
         match torn {
-            Some(seed) => self.store.tear(&mut Rng::new(seed, 1)),
+            Some(seed) => self.store.tear(&mut Rng::for_purpose(seed, 1)),
             None => self.store.lose_power(kept_percent),
         }
         let mut whole = 0;

@@ -7,10 +7,10 @@ use raddle_core::ports::AppendError;
 use raddle_core::{
     Base, CatchUpReader, Command, Epoch, ItemBody, ItemId, Seq, ThreadId, ThreadWriter, Token,
 };
+use support::Rng;
 
 use crate::check::Oracle;
 use crate::client::{ClientRequest, Link, SimClient, ToClient, ToNode};
-use crate::rng::Rng;
 use crate::scenario::PlannedFault;
 use crate::store::{Append, LogRow};
 

@@ -9,10 +9,11 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use ::support::Rng;
 use raddle_core::policy::UNKNOWN;
 use raddle_tools::shell::{parse_line, parse_words};
 
-use super::random::RandomBits;
+use super::random::rng;
 
 /// Number of lines of an ordinary run, and the variables for more and for other lines.
 const LINES: u64 = 500;
@@ -52,11 +53,11 @@ const READERS: &[&str] = &[
     ". /dev/fd/0",
 ];
 
-struct ScriptMaker(RandomBits);
+struct ScriptMaker(Rng);
 
 impl ScriptMaker {
     fn one<'a>(&mut self, choices: &[&'a str]) -> &'a str {
-        choices[self.0.below(choices.len() as u64) as usize]
+        choices[self.0.index(choices.len())]
     }
 
     fn command(&mut self, depth: u64) -> String {
@@ -368,7 +369,7 @@ fn programs_that_shells_run_are_found() {
     }
     let (mut wrong, mut count) = (Vec::new(), 0);
     for number in first..first + lines {
-        let line = ScriptMaker(RandomBits(number.wrapping_mul(0xd134_2543_de82_ef95))).line();
+        let line = ScriptMaker(rng(number)).line();
         for shell in &shells {
             if finds_program(shell, &line) {
                 continue;

@@ -7,6 +7,8 @@ use std::panic;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use ::support::Rng;
+
 use super::property;
 
 /// Number of inputs of an ordinary run. `cargo xtask prove shell` sets the variable.
@@ -115,23 +117,15 @@ const PIECES: &[&str] = &[
     "\0",
 ];
 
-/// The bits of a number, well mixed (SplitMix64).
-pub(super) struct RandomBits(pub(super) u64);
-
-impl RandomBits {
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
+/// The sequence of a number.
+pub(super) fn rng(number: u64) -> Rng {
+    Rng::from_state(number.wrapping_mul(0xd134_2543_de82_ef95))
 }
 
 fn input(number: u64) -> Vec<u8> {
-    let mut bits = RandomBits(number.wrapping_mul(0xd134_2543_de82_ef95));
-    let count = 1 + bits.below(PIECES_MAX);
-    let pieces = (0..count).map(|_| PIECES[bits.below(PIECES.len() as u64) as usize]);
+    let mut rng = rng(number);
+    let count = 1 + rng.below(PIECES_MAX);
+    let pieces = (0..count).map(|_| *rng.pick(PIECES));
     pieces.collect::<String>().into_bytes()
 }
 

@@ -1,24 +1,18 @@
 //! The generator: frames of every malformed kind, with valid ones between them.
 
-/// A small random number generator, deterministic on every machine (SplitMix64).
-pub struct Random(u64);
+use ::support::Rng;
+
+/// The random choices of the generators.
+pub struct Random(Rng);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        Self(Rng::from_state(seed))
     }
 
     /// A number below this bound.
     pub fn below(&mut self, bound: usize) -> usize {
-        (self.number() % bound as u64) as usize
+        self.0.index(bound)
     }
 
     pub fn one_in(&mut self, chances: usize) -> bool {
@@ -30,7 +24,7 @@ impl Random {
     }
 
     pub fn bytes(&mut self, length: usize) -> Vec<u8> {
-        (0..length).map(|_| self.number() as u8).collect()
+        (0..length).map(|_| self.0.bits() as u8).collect()
     }
 }
 
