@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -126,18 +127,8 @@ fn form(pairs: &[(&str, &str)]) -> String {
 
 /// Decodes a text of a query or a form.
 pub(crate) fn decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let hex = after.get(..2).and_then(|it| std::str::from_utf8(it).ok());
-        let byte = hex.and_then(|it| u8::from_str_radix(it, 16).ok());
-        (rest, _) = match (first, byte) {
-            (b'%', Some(byte)) => (&after[2..], bytes.push(byte)),
-            (b'+', _) => (after, bytes.push(b' ')),
-            (other, _) => (after, bytes.push(*other)),
-        };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let text = text.replace('+', " ");
+    percent_decode_str(&text).decode_utf8_lossy().into_owned()
 }
 
 impl ModelClient {

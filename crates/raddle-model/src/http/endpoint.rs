@@ -1,15 +1,22 @@
 //! The address of a vendor's API, and its credentials.
 
-use std::fmt::Write;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Uri};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::Secrets;
 use super::pool::RemoteHost;
 use crate::CallError;
+
+/// Characters that are escaped: all but the unreserved ones of RFC 3986.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// The address of a vendor's API, and the headers and query of every request to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,9 +119,7 @@ impl Endpoint {
         if !self.query.is_empty() {
             self.query.push('&');
         }
-        escape(name, &mut self.query);
-        self.query.push('=');
-        escape(value, &mut self.query);
+        self.query += &format!("{}={}", escaped(name), escaped(value));
         Arc::make_mut(&mut self.secrets).add(value);
         self
     }
@@ -207,23 +212,9 @@ fn redacted(address: &str) -> String {
     }
 }
 
-/// Percent-encodes a text for one segment of a path.
+/// Percent-encodes a text for one segment of a path, or for a query.
 pub(crate) fn escaped(text: &str) -> String {
-    let mut path = String::new();
-    escape(text, &mut path);
-    path
-}
-
-/// Percent-encodes a text for a query.
-fn escape(text: &str, query: &mut String) {
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                query.push(byte as char);
-            }
-            _ => drop(write!(query, "%{byte:02X}")),
-        }
-    }
+    utf8_percent_encode(text, ESCAPED).to_string()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use super::escaped;
@@ -94,7 +95,7 @@ impl Secrets {
 /// Returns the spellings in which a value may come back: as it is, decoded if it was escaped, and
 /// escaped as in addresses and JSON.
 fn spellings(value: &str) -> Vec<String> {
-    let with_plus = decoded(&value.replace('+', "%2B"));
+    let with_plus = percent_decode_str(value).decode_utf8_lossy().into_owned();
     let bases = [
         value.to_owned(),
         value.to_lowercase(),

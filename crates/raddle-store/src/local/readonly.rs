@@ -1,10 +1,12 @@
 //! Read-only folders: detecting them, and reading their journal.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
@@ -13,6 +15,13 @@ use super::schema::FILE;
 
 /// Timeout while another process writes.
 const BUSY_MAX: Duration = Duration::from_secs(5);
+
+/// Characters of a path that are escaped in SQLite's URI.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.');
 
 /// Returns the reason why a folder's journal is read-only; `None` if it is writable or does not
 /// exist.
@@ -58,19 +67,8 @@ pub(super) fn open_to_read(folder: &Path, name: &str) -> Result<Connection, Erro
 
 /// Returns a path as SQLite's URI of an immutable file.
 fn address(path: &Path) -> String {
-    use std::fmt::Write;
-    use std::os::unix::ffi::OsStrExt;
-    let mut address = "file:".to_owned();
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'/' | b'-' | b'_' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
-                address.push(char::from(*byte));
-            }
-            // Writing to a string cannot fail.
-            byte => drop(write!(address, "%{byte:02x}")),
-        }
-    }
-    address + "?immutable=1"
+    let path = percent_encode(path.as_os_str().as_bytes(), ESCAPED);
+    format!("file:{path}?immutable=1")
 }
 
 /// Stamp that changes with the journal, for files whose changes SQLite cannot detect.
@@ -108,7 +106,7 @@ mod tests {
     #[test]
     fn an_address_escapes_the_path() {
         let path = Path::new("/a b/c?d#e%f/ü.sqlite");
-        let expected = "file:/a%20b/c%3fd%23e%25f/%c3%bc.sqlite?immutable=1";
+        let expected = "file:/a%20b/c%3Fd%23e%25f/%C3%BC.sqlite?immutable=1";
         assert_eq!(address(path), expected);
     }
 }
