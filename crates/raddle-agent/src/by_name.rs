@@ -1,8 +1,8 @@
 //! Rulings about tool calls by the names of the tools.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
+use data_encoding::HEXLOWER;
 use raddle_core::policy::{Act, ActKind, Policy, Ruling, Verdict};
 use raddle_core::{Admission, Ask, AskTool, Grant, ItemBody, Settings, Timestamp, ToolCall};
 use serde_json::Value;
@@ -141,10 +141,7 @@ fn digest(name: &str, call: &ToolCall) -> String {
         .chain_update("\0")
         .chain_update(&call.arguments)
         .finalize();
-    hash.iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    HEXLOWER.encode(&hash)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
+use data_encoding::HEXLOWER;
 use raddle_protocol::{
     ConfigEdit, ConfigLayerSource, ConfigReadResponse, ConfigWarningNotification,
     ConfigWriteResponse, OverriddenMetadata, SystemConfigLayerSource, UserConfigLayerSource,
@@ -381,13 +382,7 @@ fn are_settled(stamps: [FileStamp; 2]) -> bool {
 
 /// Returns the version of a layer: the hash of its text.
 fn version_of(text: &[u8]) -> String {
-    let digest = Sha256::digest(text);
-    let mut version = String::from("sha256:");
-    for byte in digest {
-        use std::fmt::Write as _;
-        let _ = write!(version, "{byte:02x}");
-    }
-    version
+    format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(text)))
 }
 
 /// Locks the file, so that no other process of the same home writes at the same time.

@@ -1,5 +1,6 @@
 //! Hashes of blobs, and the blobs that each event refers to.
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use raddle_core::ports::AppendError;
 use raddle_core::{
     Blob, Event, Image, InjectedItem, Input, Item, ItemBody, Output, RequestAnswer, Resolution,
@@ -13,29 +14,15 @@ pub(crate) fn hash(bytes: &[u8]) -> Hash {
     Sha256::digest(bytes).into()
 }
 
+/// Returns a hash as records spell it.
 pub(crate) fn hex(hash: &Hash) -> String {
-    use std::fmt::Write;
-    hash.iter()
-        .fold(String::with_capacity(64), |mut text, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    HEXLOWER.encode(hash)
 }
 
 /// Parses a hash as records spell it. Returns `None` for malformed text.
 pub(crate) fn parse(text: &str) -> Option<Hash> {
-    let digits = text.as_bytes();
-    if digits.len() != 64 {
-        return None;
-    }
-    let mut hash = [0; 32];
-    for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
-        let high = char::from(pair[0]).to_digit(16)?;
-        let low = char::from(pair[1]).to_digit(16)?;
-        *byte = u8::try_from(high * 16 + low).ok()?;
-    }
-    Some(hash)
+    let bytes = HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?;
+    bytes.try_into().ok()
 }
 
 /// Returns the error for an append that refers to a missing blob.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use raddle_core::policy::{Act, ActKind};
 use raddle_core::ports::{ToolIntent, ToolJob, ToolResult};
 use raddle_core::{ImageView, ItemBody, ItemStatus, NamedTool, Output, Patch, Settings, ToolCall};
@@ -17,7 +18,6 @@ use crate::files::{
     ChangePlan, EditFile, FinalLink, ListFiles, ReadFile, ResolvedPath, Roots, SearchFiles,
     ViewImage, WriteFile,
 };
-use crate::hex::hex;
 use crate::patch::{self, Section};
 use crate::shell;
 use crate::tool_deps::ToolDeps;
@@ -330,7 +330,7 @@ fn read(roots: &Roots, path: &str, settings: &Settings) -> Result<(Act, Resolved
     let path = resolved.plain.display().to_string();
     let whole = json!(["read", path, settings.sandbox]).to_string();
     let act = Act {
-        digest: hex(&Sha256::digest(whole)),
+        digest: HEXLOWER.encode(&Sha256::digest(whole)),
         reason: None,
         kind: ActKind::Read { path },
     };
@@ -342,7 +342,7 @@ fn write(planned: &ChangePlan, reads: Vec<String>, settings: &Settings) -> Act {
     let beyond = planned.is_beyond();
     let whole = json!(["write", planned.digest(), settings.sandbox, beyond, reads]).to_string();
     Act {
-        digest: hex(&Sha256::digest(whole)),
+        digest: HEXLOWER.encode(&Sha256::digest(whole)),
         reason: None,
         kind: ActKind::Write {
             paths: planned.paths(),
@@ -356,7 +356,7 @@ fn write(planned: &ChangePlan, reads: Vec<String>, settings: &Settings) -> Act {
 fn mismatch_act(reads: Vec<String>, settings: &Settings) -> Act {
     let whole = json!(["misfit", reads, settings.sandbox]).to_string();
     Act {
-        digest: hex(&Sha256::digest(whole)),
+        digest: HEXLOWER.encode(&Sha256::digest(whole)),
         reason: None,
         kind: ActKind::Write {
             paths: Vec::new(),

@@ -11,7 +11,6 @@ mod arguments;
 mod command;
 mod file_call;
 pub mod files;
-mod hex;
 pub mod patch;
 mod plan;
 mod registry;

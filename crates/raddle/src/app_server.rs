@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use data_encoding::HEXLOWER_PERMISSIVE;
 use raddle_config::Override;
 use raddle_core::{Recovery, ThreadSource};
 use raddle_rpc::{
@@ -361,7 +362,9 @@ fn auth(args: &Serve) -> Result<Auth> {
 
 fn token_digest(args: &Serve) -> Result<[u8; 32]> {
     if let Some(hex) = &args.ws_token_sha256 {
-        return unhex(hex.trim()).context("--ws-token-sha256 must be 64 hex digits");
+        let digest = HEXLOWER_PERMISSIVE.decode(hex.trim().as_bytes()).ok();
+        let digest: Option<[u8; 32]> = digest.and_then(|it| it.try_into().ok());
+        return digest.context("--ws-token-sha256 must be 64 hex digits");
     }
     let path = args.ws_token_file.as_deref().context(
         "--ws-auth capability-token needs --ws-token-file PATH or --ws-token-sha256 HEX",
@@ -390,15 +393,4 @@ fn read_secret(path: &Path) -> Result<Vec<u8>> {
         ));
     }
     Ok(bytes)
-}
-
-fn unhex(text: &str) -> Option<[u8; 32]> {
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(bytes)
 }

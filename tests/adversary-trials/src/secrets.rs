@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use data_encoding::HEXLOWER;
 use memchr::memmem;
 
 /// Number of secrets: in the server's environment, in files of its home, and its key for the model.
@@ -28,7 +29,7 @@ pub struct Secrets {
 impl Secrets {
     pub fn new(bits: u64) -> Self {
         let prefix = format!("rdlq{bits:016x}v");
-        let hex: String = prefix.bytes().map(|it| format!("{it:02x}")).collect();
+        let hex = HEXLOWER.encode(prefix.as_bytes());
         let mut needles = vec![
             ("as it is", prefix.clone().into_bytes()),
             ("in hex", hex.into_bytes()),
@@ -164,7 +165,7 @@ mod tests {
         let plain = secrets.secret(3);
         for before in ["", "a", "ab", "abc"] {
             let text = format!("{before}{plain} and more");
-            let hex: String = text.bytes().map(|it| format!("{it:02x}")).collect();
+            let hex = HEXLOWER.encode(text.as_bytes());
             let backwards: String = text.chars().rev().collect();
             for encoded in [text.clone(), hex, backwards, STANDARD.encode(&text)] {
                 assert!(secrets.found_in(encoded.as_bytes()).is_some(), "{encoded}");

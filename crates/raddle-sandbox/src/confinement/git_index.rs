@@ -7,6 +7,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use data_encoding::HEXLOWER;
+
 /// Limit: submodules of one git index; beyond it, the others are protected only if they are checked
 /// out.
 pub(super) const GITLINKS_MAX: usize = 10_000;
@@ -98,7 +100,7 @@ fn shared(rest: &mut ByteCursor<'_>, oid_bytes: usize) -> Option<String> {
         let body = rest.take(length)?;
         if signature == b"link" {
             let oid = body.get(..oid_bytes)?;
-            return Some(oid.iter().map(|it| format!("{it:02x}")).collect());
+            return Some(HEXLOWER.encode(oid));
         }
     }
     None

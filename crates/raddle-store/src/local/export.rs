@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use data_encoding::HEXLOWER;
 use raddle_core::ports::ReadError;
 use raddle_core::{Record, RecordBody, Seq, ThreadId};
 
@@ -139,7 +140,7 @@ impl Archive {
         let chain = head::end_of_chain(&transaction, &row).map_err(error::open)?;
         Ok(ThreadEnd {
             head: head::of_row(&transaction, thread, &row).map_err(error::open)?,
-            chain: chain.map_or_else(String::new, |link| hex(&link)),
+            chain: chain.map_or_else(String::new, |link| HEXLOWER.encode(&link)),
         })
     }
 
@@ -172,13 +173,4 @@ impl Archive {
             }
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use raddle_core::{ChangeKind, FileChange};
 use sha2::{Digest, Sha256};
 
@@ -11,7 +12,6 @@ use super::open::{Contents, FILE_BYTES_MAX};
 use super::roots::{ResolvedPath, Roots, WriteAccess};
 use super::swap;
 use super::walk::{FinalLink, Kind};
-use crate::hex::hex;
 
 /// Limit: the diff of one file in an item; beyond it, the rest is left out with a note.
 const SHOWN_BYTES_MAX: usize = 1 << 20;
@@ -142,7 +142,7 @@ impl ChangePlan {
                 }
             }
         }
-        hex(&whole.finalize())
+        HEXLOWER.encode(&whole.finalize())
     }
 
     /// Returns the summary for the model after success.

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use sha1::{Digest as _, Sha1};
 
 use super::change::ChangePlan;
 use super::diff::{similarity, unified};
 use super::open::Contents;
-use crate::hex::hex;
 
 /// Limit: file contents that the diff of a turn keeps; beyond it, further files are only named.
 const BYTES_MAX: usize = 16 << 20;
@@ -263,7 +263,7 @@ fn blob(contents: Option<&Contents>) -> String {
     let mut whole = Sha1::new();
     whole.update(format!("blob {}\0", contents.bytes.len()));
     whole.update(&contents.bytes);
-    hex(&whole.finalize())
+    HEXLOWER.encode(&whole.finalize())
 }
 
 /// Formats a path as git does: in quotes if it has bytes that could be misread.

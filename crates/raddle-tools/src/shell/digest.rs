@@ -10,13 +10,12 @@ mod repository;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use data_encoding::HEXLOWER;
 use raddle_sandbox::WrittenFolders;
 use sha2::{Digest, Sha256};
 
 use folder::identity;
 use named_files::NamedFiles;
-
-use crate::hex::hex;
 
 /// Everything that identifies a command.
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +98,7 @@ pub fn approval_subject(it: DigestInput<'_>) -> ApprovalSubject {
     ApprovalSubject {
         digest: match unseen {
             Some(why) => Err(UnseenFiles(why)),
-            None => Ok(hex(&sum.finalize())),
+            None => Ok(HEXLOWER.encode(&sum.finalize())),
         },
         paths: paths.chain(missing).collect(),
     }

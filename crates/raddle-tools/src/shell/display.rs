@@ -1,8 +1,7 @@
 //! Makes command lines safe to display for approval: no character hides or moves others.
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
-
-use crate::hex::hex;
 
 /// Limit: a command, or text for its stdin, as shown in an approval request; beyond it, the call is
 /// rejected, and the model is notified.
@@ -28,7 +27,7 @@ pub fn display_line(line: &str) -> String {
         visible(&line[..head]),
         tail - head,
         line.len(),
-        hex(&Sha256::digest(line)),
+        HEXLOWER.encode(&Sha256::digest(line)),
         visible(&line[tail..])
     )
 }

@@ -3,6 +3,7 @@
 //! Raddle's text starts a line. Text of the agent follows it, or follows a gutter. A line that the
 //! terminal would wrap is broken here, so that no line starts with text of the agent.
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use crate::print::sanitize;
@@ -119,8 +120,7 @@ pub(super) fn page(
 /// The digest that distinguishes two long texts with the same beginning and end.
 fn sum(thing: &[Quote]) -> String {
     let texts: Vec<&str> = thing.iter().map(|it| it.text.as_str()).collect();
-    let sum = Sha256::digest(texts.join("\n"));
-    sum.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(texts.join("\n")))
 }
 
 /// The end of a line that fits into this many columns.
@@ -207,11 +207,6 @@ mod tests {
         assert_eq!(Quote::new("may I? ", "ls").lines(0), ["may I? ls"]);
     }
 
-    fn hex_of(text: &str) -> String {
-        let sum = Sha256::digest(text);
-        sum.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
     #[test]
     fn long_text_is_truncated_until_requested() {
         let long: Vec<String> = (1..=25).map(|it| format!("line {it}")).collect();
@@ -225,7 +220,7 @@ mod tests {
         assert_eq!(cut[14], "  … 5 more lines; ? pages through all");
         assert_eq!(cut[15], "  │ line 20");
         assert_eq!(cut[20], "  │ line 25");
-        let sum = hex_of(&long.join("\n"));
+        let sum = HEXLOWER.encode(&Sha256::digest(long.join("\n")));
         assert_eq!(cut[21], format!("  SHA-256 of all of it: {sum}"));
         assert_eq!(cut[22], "  because: x");
     }
