@@ -9,12 +9,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use support::ChildGuard;
+use support::{ChildGuard, now_us};
 use tempfile::TempDir;
 
 use crate::noise::Noise;
@@ -170,7 +170,7 @@ struct StampLatencies {
 
 impl StampLatencies {
     fn take(&mut self, bytes: &[u8]) {
-        let now = now();
+        let now = now_us();
         self.rest.extend_from_slice(bytes);
         let mut consumed = 0;
         for at in memchr::memchr_iter(b';', &self.rest) {
@@ -187,11 +187,6 @@ impl StampLatencies {
         let keep = self.rest.len().saturating_sub(STAMP_DIGITS);
         self.rest.drain(..consumed.max(keep));
     }
-}
-
-fn now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |it| it.as_micros() as u64)
 }
 
 /// Sorts the times without the first ones, which were measured with cold caches.
@@ -358,7 +353,7 @@ mod tests {
 
     #[test]
     fn stamps_are_found_wherever_the_bytes_are_cut() {
-        let stamp = now() - 1000;
+        let stamp = now_us() - 1000;
         let text = format!("{{\"delta\":\"{stamp};abc{stamp};def\"}};");
         for at in 0..text.len() {
             let (before, after) = text.as_bytes().split_at(at);

@@ -1,6 +1,7 @@
 //! Numbers that order a thread's records, and the time that callers pass in.
 
 use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -84,9 +85,31 @@ impl Timestamp {
     }
 }
 
+impl From<SystemTime> for Timestamp {
+    /// Converts a time that the caller read. A time before 1970 counts as 1970.
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn times_of_the_system_count_from_1970() {
+        for (time, ms) in [
+            (UNIX_EPOCH, 0),
+            (UNIX_EPOCH + Duration::from_micros(999_999), 999),
+            (UNIX_EPOCH + Duration::from_secs(1), 1_000),
+            (UNIX_EPOCH - Duration::from_secs(1), 0),
+        ] {
+            assert_eq!(Timestamp::from(time), Timestamp(ms), "{time:?}");
+        }
+    }
 
     #[test]
     fn days_of_the_calendar() {

@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use raddle_agent::Subscriber;
 use raddle_config::ConfigWriter;
+use raddle_core::Timestamp;
 use raddle_protocol::{InitializeParams, Notification, RequestId, ThreadId, extension};
 use raddle_rpc::{Id, Outgoing, Peer, Transport, notification, request};
 use serde_json::Value;
@@ -218,8 +219,9 @@ impl Session {
         let method = message.method();
         if self.receives(method) {
             let seq = seq.filter(|_| self.client().is_some_and(|it| it.wants_seq));
+            let now = Timestamp::from(SystemTime::now());
             self.outgoing
-                .send(notification(method, message, Some(now_ms()), seq));
+                .send(notification(method, message, Some(now.0), seq));
         }
     }
 
@@ -325,14 +327,6 @@ impl Session {
     fn running(&self) -> MutexGuard<'_, RunningRequests> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns milliseconds since the epoch.
-fn now_ms() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Counts of the frames of a connection.

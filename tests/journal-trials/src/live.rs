@@ -1,7 +1,7 @@
 //! A live thread on the local journal: the real writer decides, and everything goes through the
 //! port.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use raddle_core::ports::{AppendError, Journal};
@@ -57,9 +57,7 @@ struct AppendBuffer {
 
 /// Returns the current time.
 pub fn now() -> Timestamp {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let ms = now.map_or(0, |now| now.as_millis());
-    Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
+    SystemTime::now().into()
 }
 
 /// Folds a thread up to a number, or up to its newest record: the newest base and the records after

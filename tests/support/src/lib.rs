@@ -23,4 +23,4 @@ pub use process::{ChildGuard, app_server, append_to};
 pub use rng::{Rng, hash};
 pub use server::SocketServer;
 pub use stdio::{StdioClient, StdioServer, TimedLine, TimedMessage};
-pub use websocket::{Websocket, WebsocketEvent, upgrade};
+pub use websocket::{Websocket, WebsocketEvent, now_us, upgrade};

@@ -299,7 +299,7 @@ fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the time in microseconds since 1970.
-fn now_us() -> u64 {
+pub fn now_us() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |it| it.as_micros() as u64)
 }

@@ -51,11 +51,10 @@ pub(super) struct AnswerMeta {
 
 impl AnswerMeta {
     pub(super) fn new(number: u64, model: String) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
             number,
             model,
-            created: now.unwrap_or_default().as_secs(),
+            created: since_1970().as_secs(),
         }
     }
 
@@ -262,8 +261,12 @@ fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
 /// Replaces the start of a piece by the time in microseconds since 1970, and keeps its length if
 /// possible.
 fn stamped(piece: &str) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let stamp = format!("{};", now.unwrap_or_default().as_micros());
+    let stamp = format!("{};", since_1970().as_micros());
     let rest: String = piece.chars().skip(stamp.len()).collect();
     stamp + &rest
+}
+
+fn since_1970() -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default()
 }

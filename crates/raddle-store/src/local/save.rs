@@ -1,9 +1,9 @@
 //! Stores bases, and references to the files beside the journal.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use raddle_core::ports::AppendError;
-use raddle_core::{Base, Seq, ThreadId};
+use raddle_core::{Base, Seq, ThreadId, Timestamp};
 use rusqlite::{Connection, Error, OptionalExtension, params};
 
 use super::chain;
@@ -177,6 +177,5 @@ pub(super) fn sweep(
 }
 
 fn millis(time: SystemTime) -> i64 {
-    let since = time.duration_since(UNIX_EPOCH);
-    since.map_or(0, |it| i64::try_from(it.as_millis()).unwrap_or(i64::MAX))
+    Timestamp::from(time).0
 }

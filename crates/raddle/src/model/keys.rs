@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use raddle_config::{KeyCommand, KeySource, OAuth, Provider, SignIn};
 use raddle_model::{ModelClient, oauth};
@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep};
 use self::command::Bounds;
 use super::credentials::{Credentials, StoredCredential, TokenIssuer};
 use super::outcome::CallFailure;
+use crate::clock::now;
 use crate::rules::RuleStore;
 
 /// The remaining lifetime at which a token is renewed.
@@ -359,19 +360,18 @@ pub(super) fn tokens(
     StoredCredential::Tokens {
         access: issued.access,
         refresh: issued.refresh.or(refresh),
-        expires_at: issued.expires_in.map(|it| now().saturating_add(it)),
+        expires_at: issued.expires_in.map(|it| now_s().saturating_add(it)),
         giver: Some(TokenIssuer::of(oauth)),
     }
 }
 
 fn ends_within(time: Duration, expires_at: Option<u64>) -> bool {
-    expires_at.is_some_and(|it| it <= now().saturating_add(time.as_secs()))
+    expires_at.is_some_and(|it| it <= now_s().saturating_add(time.as_secs()))
 }
 
 /// Returns the seconds since 1970.
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.unwrap_or_default().as_secs()
+fn now_s() -> u64 {
+    u64::try_from(now().seconds()).unwrap_or_default()
 }
 
 /// Reads a key file. It may be in a folder that a model can write, so only a regular file of
