@@ -219,7 +219,26 @@ mod tests {
                 true,
                 Ok("p:3128"),
             ),
+            (
+                &[named, ("no_proxy", "*.a.com")][..],
+                "x.a.com",
+                true,
+                Ok(""),
+            ),
+            (
+                &[named, ("no_proxy", "b.com a.com")][..],
+                "a.com",
+                true,
+                Ok(""),
+            ),
             (&[named, ("no_proxy", "*")][..], "a.com", true, Ok("")),
+            (&[named, ("no_proxy", "*")][..], "10.0.0.1", true, Ok("")),
+            (
+                &[("https_proxy", "ftp://p"), ("all_proxy", "q")][..],
+                "a.com",
+                true,
+                Err(()),
+            ),
             (
                 &[("https_proxy", "socks5://p:1")][..],
                 "a.com",
