@@ -245,20 +245,13 @@ fn of_item(item: &Item) -> Vec<&Blob> {
 
 fn of_input(input: &[Input]) -> impl Iterator<Item = &Blob> {
     input.iter().filter_map(|part| match part {
-        Input::Image { image, .. } => of_image(image),
+        Input::Image { image, .. } => image.blob(),
         _ => None,
     })
 }
 
 fn of_output(output: &Output) -> impl Iterator<Item = &Blob> {
-    output.images.iter().filter_map(of_image)
-}
-
-fn of_image(image: &Image) -> Option<&Blob> {
-    match image {
-        Image::Blob(blob) => Some(blob),
-        Image::Url { .. } | Image::Path { .. } | Image::File { .. } => None,
-    }
+    output.images.iter().filter_map(Image::blob)
 }
 
 #[cfg(test)]

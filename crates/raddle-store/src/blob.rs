@@ -103,7 +103,7 @@ fn of_injected(item: &InjectedItem) -> Vec<&Blob> {
 }
 
 fn of_output(output: &Output) -> Vec<&Blob> {
-    let images = output.images.iter().filter_map(of_image);
+    let images = output.images.iter().filter_map(Image::blob);
     images.chain(&output.full).collect()
 }
 
@@ -113,7 +113,7 @@ fn of_item(item: &Item) -> Vec<&Blob> {
         ItemBody::UserMessage(message) => {
             blobs.extend(message.input.iter().filter_map(of_input));
         }
-        ItemBody::ImageMade(made) => blobs.extend(made.image.iter().filter_map(of_image)),
+        ItemBody::ImageMade(made) => blobs.extend(made.image.iter().filter_map(Image::blob)),
         ItemBody::HookPrompt { .. }
         | ItemBody::AgentMessage { .. }
         | ItemBody::ToolOutput { .. }
@@ -138,18 +138,11 @@ fn of_item(item: &Item) -> Vec<&Blob> {
 
 fn of_input(input: &Input) -> Option<&Blob> {
     match input {
-        Input::Image { image, .. } => of_image(image),
+        Input::Image { image, .. } => image.blob(),
         Input::Text { .. }
         | Input::Audio { .. }
         | Input::AudioFile { .. }
         | Input::Skill { .. }
         | Input::Mention { .. } => None,
-    }
-}
-
-fn of_image(image: &Image) -> Option<&Blob> {
-    match image {
-        Image::Blob(blob) => Some(blob),
-        Image::Url { .. } | Image::Path { .. } | Image::File { .. } => None,
     }
 }

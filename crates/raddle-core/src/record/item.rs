@@ -200,6 +200,16 @@ pub enum Image {
     },
 }
 
+impl Image {
+    /// The blob, if the image is stored as one.
+    pub fn blob(&self) -> Option<&Blob> {
+        match self {
+            Self::Blob(blob) => Some(blob),
+            Self::Url { .. } | Self::Path { .. } | Self::File { .. } => None,
+        }
+    }
+}
+
 /// Opaque data that only a vendor can read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use self::table::Expectation::{Done, Refused, ShownBy, Shows};
 use self::table::{BoundMember, DUPLICATE_BOUNDS, Probe, READ_ONLY, REPLACED_MEMBERS, TABLE};
-use crate::client::TestClient;
+use crate::client::{TestClient, answer};
 use crate::player::Harness;
 
 /// Returns the names of a request's members.
@@ -100,20 +100,6 @@ fn is_served(method: &str) -> bool {
 const CONFIG_FILE: &str = "sandbox_mode = 'workspace-write'\n\
     [permissions.mine]\nextends = ':read-only'\ndescription = 'Reads, and asks others.'\n\
     [permissions.mine.network]\nenabled = true\n";
-
-/// Returns the response to a request, and skips the notifications before it.
-async fn answer(client: &mut TestClient, method: &str, params: Value) -> Result<Value, Value> {
-    let id = client.request(method, params);
-    loop {
-        let mut message = client.next().await;
-        if message["id"] == id && message.get("method").is_none() {
-            return match message.get_mut("result") {
-                Some(result) => Ok(result.take()),
-                None => Err(message["error"].take()),
-            };
-        }
-    }
-}
 
 /// Returns complete params for a request with this member.
 fn complete_params(method: &str, member: &str, value: Value, thread: &Value) -> Value {

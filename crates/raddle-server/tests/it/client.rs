@@ -221,6 +221,20 @@ impl ClosedClient {
     }
 }
 
+/// Returns the response to a request, and skips the notifications before it.
+pub async fn answer(client: &mut TestClient, method: &str, params: Value) -> Result<Value, Value> {
+    let id = client.request(method, params);
+    loop {
+        let mut message = client.next().await;
+        if message["id"] == id && message.get("method").is_none() {
+            return match message.get_mut("result") {
+                Some(result) => Ok(result.take()),
+                None => Err(message["error"].take()),
+            };
+        }
+    }
+}
+
 /// Returns the id of a response.
 pub fn id_of(message: &Value) -> i64 {
     message["id"]

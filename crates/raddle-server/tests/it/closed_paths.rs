@@ -8,7 +8,7 @@ use raddle_rpc::ConnectionLimits;
 use raddle_server::{Options, Server};
 use serde_json::{Value, json};
 
-use crate::client::TestClient;
+use crate::client::{TestClient, answer};
 use crate::player::Harness;
 
 /// Every request that takes a path of the client, and whether an observer may send it.
@@ -33,20 +33,6 @@ fn params(harness: &Harness, method: &str, path: &str) -> Value {
         "fs/writeFile" => json!({"path": path, "dataBase64": "aGk="}),
         "fuzzyFileSearch" => json!({"roots": [path], "query": "e"}),
         _ => json!({"path": path}),
-    }
-}
-
-/// Returns the response to a request, and skips the notifications before it.
-async fn answer(client: &mut TestClient, method: &str, params: Value) -> Result<Value, Value> {
-    let id = client.request(method, params);
-    loop {
-        let mut message = client.next().await;
-        if message["id"] == id && message.get("method").is_none() {
-            return match message.get_mut("result") {
-                Some(result) => Ok(result.take()),
-                None => Err(message["error"].take()),
-            };
-        }
     }
 }
 

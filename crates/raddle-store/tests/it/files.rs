@@ -9,13 +9,8 @@ use raddle_store::LocalJournal;
 use rusqlite::Connection;
 
 use crate::records::{ThreadScript, completed, renamed};
-use crate::suite::blobs::record_with_blob;
+use crate::suite::blobs::{put, record_with_blob};
 use crate::suite::local;
-
-async fn put(journal: &LocalJournal, byte: u8) -> Blob {
-    let blob = journal.put(vec![byte; 5000], "image/png".to_owned());
-    blob.await.unwrap()
-}
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let directories = std::fs::read_dir(folder.join("blobs")).unwrap();

@@ -47,7 +47,7 @@ async fn unknown_hashes_are_not_found(journal: impl Blobs) {
     }
 }
 
-async fn put(journal: &impl Blobs, byte: u8) -> Blob {
+pub async fn put(journal: &impl Blobs, byte: u8) -> Blob {
     let blob = journal.put(vec![byte; 5000], "image/png".to_owned());
     blob.await.unwrap()
 }

@@ -1,8 +1,9 @@
 //! A fork begins with another thread's records, and then both are independent.
 
 use raddle_core::ports::{ForkError, Journal, PageQuery, Pages, ReadError};
-use raddle_core::{Base, Class, Record, RecordBody, Seq, Thread, ThreadId};
+use raddle_core::{Base, Class, Record, Seq, Thread, ThreadId};
 
+use super::reading::deltas;
 use crate::records::{
     ThreadScript, begin_turn, completed, delta, forked, item_started, renamed, saved,
 };
@@ -296,14 +297,6 @@ async fn bases_before_and_after_the_fork_point(journal: impl Journal) {
     assert_eq!(opened, fold(&all(&journal, fork.thread).await));
 }
 
-fn texts(records: &[Record]) -> String {
-    let texts = records.iter().filter_map(|record| match &record.body {
-        RecordBody::Delta(delta) => Some(delta.text.as_str()),
-        RecordBody::Event(_) => None,
-    });
-    texts.collect()
-}
-
 async fn open_text_is_in_both(journal: impl Journal + Pages) {
     let mut script = with_turns(&journal, 1).await;
     script.append(&journal, vec![item_started("t2", "i")]).await;
@@ -313,7 +306,7 @@ async fn open_text_is_in_both(journal: impl Journal + Pages) {
     let mut early = script.fork(&journal, at).await;
     assert_eq!(early.head, at);
     let mut late = script.fork(&journal, script.head).await;
-    let text = async |thread| texts(&all(&journal, thread).await);
+    let text = async |thread| deltas(&all(&journal, thread).await).concat();
     assert_eq!(text(early.thread).await, "ab");
     assert_eq!(text(late.thread).await, "abcd");
     early.append(&journal, vec![delta("i", 2, "xy")]).await;

@@ -126,7 +126,7 @@ async fn long_records_come_back_whole(journal: impl Journal) {
     assert_eq!(read, Ok(appended));
 }
 
-fn deltas(records: &[Record]) -> Vec<&str> {
+pub(super) fn deltas(records: &[Record]) -> Vec<&str> {
     let texts = records.iter().filter_map(|record| match &record.body {
         RecordBody::Delta(delta) => Some(delta.text.as_str()),
         RecordBody::Event(_) => None,
