@@ -78,6 +78,8 @@ fn secrets_must_be_usable() {
     );
     let missing = folder.path().join("missing");
     let missing = missing.to_str().expect("text");
+    // A sign is no digit, although a number may have one.
+    let sign = "+f".repeat(32);
     let listen = ["--listen", "ws://127.0.0.1:0"];
     let cases: &[(&[&str], i32, &str)] = &[
         (
@@ -102,6 +104,11 @@ fn secrets_must_be_usable() {
         ),
         (
             &["--ws-auth", "capability-token", "--ws-token-sha256", "abc"],
+            1,
+            "64 hex digits",
+        ),
+        (
+            &["--ws-auth", "capability-token", "--ws-token-sha256", &sign],
             1,
             "64 hex digits",
         ),
