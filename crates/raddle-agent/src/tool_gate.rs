@@ -14,7 +14,7 @@ use raddle_core::policy::{
 };
 use raddle_core::ports::{
     AmendError, BackgroundTerminal, Blobs, BoxFuture, ReportSink, Rulebook, ToolIntent, ToolJob,
-    ToolResult, ToolSpec, Tools, Webhook, WebhookDecision, WebhookRequest,
+    ToolResult, ToolSpec, Tools, Webhook, WebhookDecision, WebhookError, WebhookRequest,
 };
 use raddle_core::{
     Admission, Ask, AskCommand, AskPatch, AskTool, Command, CommandRun, CommandSource, EndTool,
@@ -476,8 +476,9 @@ impl Tools for NoTools {
 pub struct NoWebhook;
 
 impl Webhook for NoWebhook {
-    fn send(&self, _: WebhookRequest) -> BoxFuture<'static, Result<WebhookDecision, String>> {
-        Box::pin(ready(Err("no webhook is configured".to_owned())))
+    fn send(&self, _: WebhookRequest) -> BoxFuture<'static, Result<WebhookDecision, WebhookError>> {
+        let error = WebhookError("no webhook is configured".to_owned());
+        Box::pin(ready(Err(error)))
     }
 }
 
