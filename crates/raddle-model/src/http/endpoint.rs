@@ -161,7 +161,7 @@ impl Endpoint {
         method: &Method,
         path: &str,
         body: B,
-    ) -> Result<Request<B>, String> {
+    ) -> Result<Request<B>, hyper::http::Error> {
         let mut target = format!("{}{path}", self.path);
         if !self.query.is_empty() {
             target.push('?');
@@ -176,8 +176,7 @@ impl Endpoint {
             true => "text/event-stream",
             false => "application/json",
         };
-        let request = request.header("accept", accept).body(body);
-        let mut request = request.map_err(|error| error.to_string())?;
+        let mut request = request.header("accept", accept).body(body)?;
         for (name, value) in &self.headers {
             request.headers_mut().insert(name, value.clone());
         }
