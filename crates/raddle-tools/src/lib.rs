@@ -23,4 +23,4 @@ mod turn_diffs;
 
 pub use command::workspaces;
 pub use registry::{BuiltInTools, Options};
-pub use tool_deps::Operator;
+pub use tool_deps::{HostsError, Operator};

@@ -31,7 +31,7 @@ pub(super) struct Proxy {
     credentials: Option<String>,
 }
 
-/// Reason why there is no way through a proxy.
+/// Reason why a proxy opened no tunnel.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProxyError {
     /// The variable names no proxy.
