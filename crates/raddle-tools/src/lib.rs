@@ -17,6 +17,7 @@ mod plan;
 mod registry;
 mod rights;
 pub mod shell;
+mod tool_call_error;
 mod tool_deps;
 mod truncation;
 mod turn_diffs;
