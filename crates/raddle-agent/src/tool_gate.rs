@@ -292,7 +292,7 @@ pub(crate) fn not_displayable(body: &ItemBody, call: &ToolCall) -> Option<String
         _ => return None,
     };
     Some(format!(
-        "This was not done: someone must be asked about it, and {what} cannot be shown whole. {instead}"
+        "This was not done: it needs an approval, and {what} cannot be shown in full. {instead}"
     ))
 }
 

@@ -323,7 +323,7 @@ fn lowered(roots: &Roots) -> Result<Option<LoweredRights>, ToolCallError> {
     let rights = roots.rights();
     rights.map_err(|error| {
         ToolCallError::new(format!(
-            "The rights of the sandbox cannot be taken on: {error}."
+            "The limits of the sandbox cannot be applied: {error}. Use a command instead."
         ))
     })
 }

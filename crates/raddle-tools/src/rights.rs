@@ -86,7 +86,8 @@ pub(crate) fn rights_intent(settings: &Settings, own: &[PathBuf], call: &ToolCal
     };
     if !is_confined(settings) {
         return ToolIntent::Refused(
-            "There is no sandbox here, so nothing is to be asked for.".to_owned(),
+            "This thread has no sandbox, so there are no permissions to request. Run the command."
+                .to_owned(),
         );
     }
     let named = it.permissions.file_system.and_then(|it| it.write);
@@ -252,7 +253,7 @@ mod tests {
             "{actual}"
         );
         let actual = request(write("there"), Sandbox::FullAccess);
-        assert!(actual.starts_with("There is no sandbox"), "{actual}");
+        assert!(actual.starts_with("This thread has no sandbox"), "{actual}");
     }
 
     #[test]
