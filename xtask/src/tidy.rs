@@ -16,6 +16,7 @@ mod paths;
 mod programs;
 mod sizes;
 mod stdout;
+mod string_errors;
 mod summary;
 
 use std::path::Path;
@@ -45,6 +46,7 @@ pub fn run(root: &Path) -> Result<()> {
         ),
         ("nothing but the wire on stdout", stdout::check(&tree)),
         ("a page per error code", errors::check(&tree)),
+        ("errors of public functions", string_errors::check(&tree)),
         ("links", links::check(&tree)),
         ("every page has its place", summary::check(&tree)),
         (

@@ -14,7 +14,7 @@ use raddle_core::policy::{
 };
 use raddle_core::ports::{
     AmendError, BackgroundTerminal, Blobs, BoxFuture, ReportSink, Rulebook, ToolIntent, ToolJob,
-    ToolResult, ToolSpec, Tools, Webhook, WebhookDecision, WebhookRequest,
+    ToolResult, ToolSpec, Tools, Webhook, WebhookDecision, WebhookError, WebhookRequest,
 };
 use raddle_core::{
     Admission, Ask, AskCommand, AskPatch, AskTool, Command, CommandRun, CommandSource, EndTool,
@@ -292,7 +292,7 @@ pub(crate) fn not_displayable(body: &ItemBody, call: &ToolCall) -> Option<String
         _ => return None,
     };
     Some(format!(
-        "This was not done: someone must be asked about it, and {what} cannot be shown whole. {instead}"
+        "This was not done: it needs an approval, and {what} cannot be shown in full. {instead}"
     ))
 }
 
@@ -476,8 +476,9 @@ impl Tools for NoTools {
 pub struct NoWebhook;
 
 impl Webhook for NoWebhook {
-    fn send(&self, _: WebhookRequest) -> BoxFuture<'static, Result<WebhookDecision, String>> {
-        Box::pin(ready(Err("no webhook is configured".to_owned())))
+    fn send(&self, _: WebhookRequest) -> BoxFuture<'static, Result<WebhookDecision, WebhookError>> {
+        let error = WebhookError("no webhook is configured".to_owned());
+        Box::pin(ready(Err(error)))
     }
 }
 

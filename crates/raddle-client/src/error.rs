@@ -61,7 +61,7 @@ pub enum CallError {
     },
     /// This client follows the thread already. Use the existing
     /// [`ThreadFollower`](crate::ThreadFollower), or drop it first.
-    #[error("this client follows the thread already")]
+    #[error("this client already follows the thread; use that follower, or drop it first")]
     AlreadyFollowed,
     /// The request cannot be serialized, or the response does not match the method table.
     #[error("malformed request or response: {0}")]

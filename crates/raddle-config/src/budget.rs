@@ -10,7 +10,7 @@ use crate::setting_error::SettingError;
 
 /// Returns the limits of each turn, or of the thread.
 pub fn limits(config: &EffectiveConfig<'_>, scope: Scope) -> Result<SpendLimits, SettingError> {
-    read(config.table(), scope).map_err(|BudgetError { key, what }| match key {
+    of_table(config.table(), scope).map_err(|BudgetError { key, what }| match key {
         Some(key) => config.refused(what, &["budget", scope.key(), key.as_str()]),
         None => config.refused(what, &["budget", scope.key()]),
     })
@@ -31,19 +31,17 @@ pub fn limits_of_request(
     is_named.then(|| limits(config, scope)).transpose()
 }
 
-/// Parses `[budget.turn]` or `[budget.thread]` of a file, or says what is wrong with it.
-pub fn of_table(table: &toml::Table, scope: Scope) -> Result<SpendLimits, String> {
-    read(table, scope).map_err(|it| it.what)
-}
-
-/// An error in such a table.
-struct BudgetError {
+/// An error in `[budget.turn]` or `[budget.thread]`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct BudgetError {
     /// The faulty key, if it is one key.
     key: Option<String>,
     what: String,
 }
 
-fn read(table: &toml::Table, scope: Scope) -> Result<SpendLimits, BudgetError> {
+/// Parses `[budget.turn]` or `[budget.thread]` of a file, or says what is wrong with it.
+pub fn of_table(table: &toml::Table, scope: Scope) -> Result<SpendLimits, BudgetError> {
     let path = format!("budget.{}", scope.key());
     let Some(value) = table.get("budget").and_then(|it| it.get(scope.key())) else {
         return Ok(SpendLimits::default());
@@ -131,7 +129,7 @@ mod tests {
             ),
         ] {
             let table: toml::Table = text.parse().expect("TOML");
-            let limits = of_table(&table, Scope::Turn);
+            let limits = of_table(&table, Scope::Turn).map_err(|error| error.to_string());
             assert_eq!(limits, expected.map_err(str::to_owned), "{text}");
         }
     }

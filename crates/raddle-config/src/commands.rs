@@ -6,6 +6,7 @@ use std::sync::Arc;
 use raddle_sandbox::egress::EgressRules;
 
 use crate::config::{Config, State};
+use crate::config_error::ConfigError;
 use crate::setting_error::SettingError;
 
 impl State {
@@ -49,6 +50,17 @@ impl State {
     }
 }
 
+/// Reason why the configuration of commands cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandConfigError {
+    /// A file cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A value is invalid.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+}
+
 /// The configuration of commands, current at each call. Cheap to clone; each call may block on the
 /// disk.
 #[derive(Clone, Debug)]
@@ -65,9 +77,8 @@ impl CommandConfig {
 
     /// Returns the hosts that commands with network access may reach, or why that configuration is
     /// invalid.
-    pub fn hosts(&self) -> Result<EgressRules, String> {
-        let state = self.config.refresh().map_err(|error| error.to_string())?;
-        state.hosts().map_err(|error| error.to_string())
+    pub fn hosts(&self) -> Result<EgressRules, CommandConfigError> {
+        Ok(self.config.refresh()?.hosts()?)
     }
 
     /// Whether the model may use a login shell. Does not block: reads the configuration as last

@@ -35,6 +35,33 @@ impl ConfigError {
     }
 }
 
+/// Reason why a text names no key, or sets none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// A setting without a value.
+    #[error("`{0}` has no `=`; write key=value")]
+    NoValue(String),
+    /// The text of the key is invalid.
+    #[error("`{key}`: {error}")]
+    Path {
+        /// The text.
+        key: String,
+        /// The error in it.
+        error: KeyPathError,
+    },
+}
+
+/// Reason why a text is not the path of a key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyPathError {
+    /// It is empty.
+    #[error("the key must not be empty")]
+    Empty,
+    /// It is not a key of TOML: the message of the parser.
+    #[error("{0}")]
+    Syntax(String),
+}
+
 /// Reason why the user's file was not written, or not read after the write.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigWriteError {

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use raddle_protocol::{ConfigLayerMetadata, ConfigLayerSource};
 
+use crate::config_error::{KeyError, KeyPathError};
+
 /// One source of configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
@@ -78,21 +80,25 @@ impl Layers {
 }
 
 /// Parses a dotted path; parts with dots in them are quoted.
-pub(crate) fn key_path(text: &str) -> Result<Vec<String>, String> {
+pub(crate) fn key_path(text: &str) -> Result<Vec<String>, KeyPathError> {
     if text.is_empty() {
-        return Err("the key must not be empty".to_owned());
+        return Err(KeyPathError::Empty);
     }
     toml_edit::Key::parse(text)
         .map(|keys| keys.into_iter().map(|key| key.get().to_owned()).collect())
         .map_err(|error| {
-            error
-                .to_string()
-                .lines()
-                .last()
-                .unwrap_or("not a key")
-                .trim()
-                .to_owned()
+            let error = error.to_string();
+            let message = error.lines().last().unwrap_or("not a key");
+            KeyPathError::Syntax(message.trim().to_owned())
         })
+}
+
+/// Parses the path of a key that a person wrote, and names it in the error.
+pub(crate) fn named_key_path(key: &str) -> Result<Vec<String>, KeyError> {
+    key_path(key).map_err(|error| KeyError::Path {
+        key: key.to_owned(),
+        error,
+    })
 }
 
 /// Sets a value. Creates the tables above it, and replaces values in their place.

@@ -37,9 +37,9 @@ mod suggestions;
 mod vendors;
 
 pub use approval::APPROVAL_POLICY;
-pub use commands::CommandConfig;
+pub use commands::{CommandConfig, CommandConfigError};
 pub use config::{Config, ConfigWriter, State};
-pub use config_error::{ConfigError, ConfigWriteError};
+pub use config_error::{ConfigError, ConfigWriteError, KeyError, KeyPathError};
 pub use effective::{EffectiveConfig, letters, may_bound};
 pub use overrides::Override;
 pub use paths::Paths;
@@ -51,4 +51,6 @@ pub use sandbox::{SandboxFolders, has_network, policy_of};
 pub use schema::schema;
 pub use setting_error::{SettingError, quoted};
 pub use standalone::{ConfigModel, ConfigValue, Configuration, WrittenValue, presets};
-pub use vendors::{OfferedModel, PendingSignIn, SignInKind, SignInMethod, Vendors};
+pub use vendors::{
+    OfferedModel, PendingSignIn, SignInKind, SignInMethod, VendorRequestError, Vendors,
+};

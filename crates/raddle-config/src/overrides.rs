@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::config_error::KeyError;
 use crate::{keys, layers};
 
 /// A setting that a program is started with: a `-c key=value` of the command line, or an
@@ -37,17 +38,15 @@ impl Override {
 }
 
 impl FromStr for Override {
-    type Err = String;
+    type Err = KeyError;
 
     /// Parses the value as TOML; anything else is a plain string.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, KeyError> {
         let (key, value) = text
             .split_once('=')
-            .ok_or_else(|| format!("`{text}` has no `=`; write key=value"))?;
-        let path =
-            layers::key_path(key.trim()).map_err(|error| format!("`{}`: {error}", key.trim()))?;
+            .ok_or_else(|| KeyError::NoValue(text.to_owned()))?;
         Ok(Self {
-            path,
+            path: layers::named_key_path(key.trim())?,
             value: value_of(value),
             variable: None,
         })

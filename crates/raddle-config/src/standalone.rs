@@ -6,7 +6,7 @@ use std::sync::Arc;
 use raddle_protocol::{ConfigEdit, ConfigLayerSource, MergeStrategy, WriteStatus};
 
 use crate::config::{Config, ConfigWriter, State, check_table};
-use crate::config_error::ConfigError;
+use crate::config_error::{ConfigError, ConfigWriteError, KeyError};
 use crate::models::{self, ModelsByProvider};
 use crate::overrides::{Override, value_of};
 use crate::paths::Paths;
@@ -94,43 +94,46 @@ impl Configuration {
     }
 
     /// Returns the value of a key, which may be a table; none if it is not set.
-    pub fn get(&self, key: &str) -> Result<Option<toml::Value>, String> {
-        let path = path(key)?;
+    pub fn get(&self, key: &str) -> Result<Option<toml::Value>, KeyError> {
+        let path = layers::named_key_path(key)?;
         let redacted = without_secrets(&self.config.state().merged);
         Ok(layers::get(&redacted, &path).cloned())
     }
 
     /// Returns a description of the default of a key, for people; none if the key is unknown.
     pub fn default_of(&self, key: &str) -> Option<&'static str> {
-        keys::known(&path(key).ok()?).map(|it| it.default_value)
+        keys::known(&layers::key_path(key).ok()?).map(|it| it.default_value)
     }
 
     /// Returns a warning about the key itself, if it is unknown.
     pub fn key_warning(&self, key: &str) -> Option<String> {
-        let path = path(key).ok()?;
+        let path = layers::key_path(key).ok()?;
         keys::unknown_key_warning(&path)
     }
 
     /// Writes a value to the user's file, where comments and order stay. Text that is not TOML is a
     /// plain string.
-    pub fn set(&self, key: &str, value: &str) -> Result<WrittenValue, String> {
+    pub fn set(&self, key: &str, value: &str) -> Result<WrittenValue, ConfigWriteError> {
         self.write(key, layers::to_json(&value_of(value)))
     }
 
     /// Removes a key from the user's file.
-    pub fn unset(&self, key: &str) -> Result<WrittenValue, String> {
+    pub fn unset(&self, key: &str) -> Result<WrittenValue, ConfigWriteError> {
         self.write(key, serde_json::Value::Null)
     }
 
-    fn write(&self, key: &str, value: serde_json::Value) -> Result<WrittenValue, String> {
-        let path = path(key)?;
+    fn write(&self, key: &str, value: serde_json::Value) -> Result<WrittenValue, ConfigWriteError> {
+        let path = layers::named_key_path(key).map_err(|error| ConfigWriteError::Rejected {
+            kind: "configValidationError",
+            message: error.to_string(),
+        })?;
         let edit = ConfigEdit {
             key_path: key.to_owned(),
             value,
             merge_strategy: MergeStrategy::Replace,
         };
         let written = self.config.write(&[edit], None, None, ConfigWriter::Local);
-        let written = written.map_err(|error| error.to_string())?;
+        let written = written?;
         let is_overridden = written.status == WriteStatus::OkOverridden;
         Ok(WrittenValue {
             file: written.file_path,
@@ -162,7 +165,7 @@ impl Configuration {
 
     /// Returns what is wrong with the value of a key, with its origin.
     pub fn invalid_value(&self, key: &str) -> Option<String> {
-        let path = path(key).ok()?;
+        let path = layers::key_path(key).ok()?;
         let value = layers::get(&self.config.state().merged, &path)?.clone();
         let mut table = toml::Table::new();
         layers::set(&mut table, &path, value);
@@ -254,8 +257,4 @@ impl Configuration {
 /// Returns the presets of well-known providers.
 pub fn presets() -> &'static [Preset] {
     providers::PRESETS
-}
-
-fn path(key: &str) -> Result<Vec<String>, String> {
-    layers::key_path(key).map_err(|error| format!("`{key}`: {error}"))
 }

@@ -1,44 +1,69 @@
 //! The vendors' interfaces beside model calls: lists of models, and sign-in.
 
+use std::error::Error;
 use std::fmt;
 
 use raddle_core::ports::BoxFuture;
 
 use crate::providers::{Provider, Secret};
 
-/// Client for the vendors' interfaces. Each error says what to do.
+/// Client for the vendors' interfaces.
 pub trait Vendors: Send + Sync + fmt::Debug {
     /// Returns the models that a provider offers.
     fn models<'a>(
         &'a self,
         provider: &'a Provider,
-    ) -> BoxFuture<'a, Result<Vec<OfferedModel>, String>>;
+    ) -> BoxFuture<'a, Result<Vec<OfferedModel>, VendorRequestError>>;
 
     /// Returns how the user is signed in with a provider, if at all.
     fn account<'a>(
         &'a self,
         provider: &'a Provider,
-    ) -> BoxFuture<'a, Result<Option<SignInKind>, String>>;
+    ) -> BoxFuture<'a, Result<Option<SignInKind>, VendorRequestError>>;
 
     /// Renews a token that can be renewed.
-    fn renew<'a>(&'a self, provider: &'a Provider) -> BoxFuture<'a, Result<(), String>>;
+    fn renew<'a>(
+        &'a self,
+        provider: &'a Provider,
+    ) -> BoxFuture<'a, Result<(), VendorRequestError>>;
 
     /// Signs in with a key, and stores it.
     fn store_key<'a>(
         &'a self,
         provider: &'a Provider,
         key: Secret,
-    ) -> BoxFuture<'a, Result<(), String>>;
+    ) -> BoxFuture<'a, Result<(), VendorRequestError>>;
 
     /// Begins to sign in through the provider's pages.
     fn sign_in<'a>(
         &'a self,
         provider: &'a Provider,
         sign_in_method: SignInMethod,
-    ) -> BoxFuture<'a, Result<PendingSignIn, String>>;
+    ) -> BoxFuture<'a, Result<PendingSignIn, VendorRequestError>>;
 
     /// Signs out: deletes the stored credentials.
-    fn forget<'a>(&'a self, provider: &'a Provider) -> BoxFuture<'a, Result<(), String>>;
+    fn forget<'a>(
+        &'a self,
+        provider: &'a Provider,
+    ) -> BoxFuture<'a, Result<(), VendorRequestError>>;
+}
+
+/// Reason why a request to a vendor failed. Its text says what to do.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct VendorRequestError(Box<dyn Error + Send + Sync>);
+
+impl VendorRequestError {
+    /// Builds the error from its cause, or from a text.
+    pub fn new(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self(cause.into())
+    }
+}
+
+impl From<String> for VendorRequestError {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
 }
 
 /// A model that a provider offers.
@@ -75,7 +100,7 @@ pub struct PendingSignIn {
     /// The code to enter on that page.
     pub code: Option<String>,
     /// Resolves when the sign-in has ended. Dropping it cancels the sign-in.
-    pub done: BoxFuture<'static, Result<(), String>>,
+    pub done: BoxFuture<'static, Result<(), VendorRequestError>>,
 }
 
 impl fmt::Debug for PendingSignIn {

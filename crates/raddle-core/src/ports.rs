@@ -15,7 +15,7 @@ pub use summary::{Origin, Summary};
 pub use tools::{
     Authorization, BackgroundTerminal, ReportSink, ToolIntent, ToolJob, ToolResult, Tools,
 };
-pub use webhook::{Webhook, WebhookDecision, WebhookRequest};
+pub use webhook::{Webhook, WebhookDecision, WebhookError, WebhookRequest};
 
 use std::future::Future;
 use std::pin::Pin;

@@ -135,7 +135,7 @@ impl ModelClient {
         let mut idle_conn = self.pool.take_idle(&endpoint.remote);
         loop {
             let request = endpoint.request(&method, path, body.clone());
-            let request = request.map_err(unreachable)?;
+            let request = request.map_err(|error| unreachable(error.to_string()))?;
             let mut conn = match idle_conn.take() {
                 Some(conn) => conn,
                 None => {

@@ -33,7 +33,7 @@ pub use io::{Dial, DialFuture, Io};
 pub use listing::ListedModel;
 pub use query::{HistoryEntry, InputPart, ModelQuery, ToolDef};
 pub use responses::ResponsesRequest;
-pub use sse::Decoder;
+pub use sse::{DecodeError, Decoder};
 pub use stream::{AnswerReader, AnswerStream};
 pub use timeouts::CallTimeouts;
 pub use wire::{ITEMS_MAX, WireFormat};

@@ -16,7 +16,8 @@ impl ModelClient {
         request: &ResponsesRequest,
         limits: CallTimeouts,
     ) -> Result<AnswerStream, CallError> {
-        let body = request.body().map_err(CallError::Malformed)?;
+        let body = request.body();
+        let body = body.map_err(|error| CallError::Malformed(error.to_string()))?;
         let answer = self.post(endpoint, "/responses", body, limits).await?;
         Ok(AnswerStream::new(WireFormat::Responses, answer))
     }

@@ -24,6 +24,17 @@ pub struct Decoder {
     joined: Option<Vec<u8>>,
 }
 
+/// Error in a stream of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// An event exceeds the limit.
+    #[error("an event is too long")]
+    TooLong,
+    /// The data of an event is not text.
+    #[error("an event is not UTF-8")]
+    Utf8(#[source] std::str::Utf8Error),
+}
+
 impl Decoder {
     /// Builds an empty decoder.
     pub fn new() -> Self {
@@ -46,7 +57,7 @@ impl Decoder {
 
     /// Returns the data of the next complete event, or `None` until more bytes have come. Fails
     /// when an event is too long or is not UTF-8.
-    pub fn next_event(&mut self) -> Result<Option<&str>, &'static str> {
+    pub fn next_event(&mut self) -> Result<Option<&str>, DecodeError> {
         // The caller no longer borrows the previous event.
         if self.data.is_none() {
             self.joined = None;
@@ -55,7 +66,7 @@ impl Decoder {
             let Some(newline) = memchr(b'\n', &self.buffer[self.scanned..]) else {
                 self.scanned = self.buffer.len();
                 return match self.length() > EVENT_BYTES_MAX {
-                    true => Err("an event is too long"),
+                    true => Err(DecodeError::TooLong),
                     false => Ok(None),
                 };
             };
@@ -68,7 +79,7 @@ impl Decoder {
             if !line.is_empty() {
                 self.read_line(line);
                 if self.length() > EVENT_BYTES_MAX {
-                    return Err("an event is too long");
+                    return Err(DecodeError::TooLong);
                 }
                 continue;
             }
@@ -78,7 +89,7 @@ impl Decoder {
                     Some(joined) => joined,
                     None => &self.buffer[data],
                 };
-                let text = str::from_utf8(data).map_err(|_| "an event is not UTF-8")?;
+                let text = str::from_utf8(data).map_err(DecodeError::Utf8)?;
                 return Ok(Some(text));
             }
         }

@@ -50,7 +50,7 @@ impl AnswerReader {
             let result = match self.decoder.next_event() {
                 Ok(None) => break,
                 Ok(Some(data)) => self.reader.read(data, &mut events),
-                Err(message) => Err(CallError::Malformed(message.to_owned())),
+                Err(error) => Err(CallError::Malformed(error.to_string())),
             };
             events.drain(..).for_each(|event| self.add(event));
             match result {

@@ -186,10 +186,10 @@ pub struct Shapes {
     pub describe: fn(&mut schemars::SchemaGenerator),
     /// Reads params and writes them again.
     #[cfg(feature = "round-trip")]
-    pub params: fn(&str) -> Result<RoundTrip, String>,
+    pub params: fn(&str) -> Result<RoundTrip, serde_json::Error>,
     /// Reads a result and writes it again.
     #[cfg(feature = "round-trip")]
-    pub result: fn(&str) -> Result<RoundTrip, String>,
+    pub result: fn(&str) -> Result<RoundTrip, serde_json::Error>,
 }
 
 /// A value read and written again, for the contract check.
@@ -206,10 +206,10 @@ pub struct RoundTrip {
 #[cfg(feature = "round-trip")]
 pub fn round_trip<T: DeserializeOwned + Serialize + std::fmt::Debug>(
     text: &str,
-) -> Result<RoundTrip, String> {
-    let value: T = serde_json::from_str(text).map_err(|error| error.to_string())?;
+) -> Result<RoundTrip, serde_json::Error> {
+    let value: T = serde_json::from_str(text)?;
     Ok(RoundTrip {
-        json: serde_json::to_string(&value).map_err(|error| error.to_string())?,
+        json: serde_json::to_string(&value)?,
         unrecognized: format!("{value:?}").contains("Unrecognized("),
     })
 }
@@ -227,7 +227,9 @@ macro_rules! shapes {
             result: |_text| { shapes!(@trip _text $($result)?) },
         }
     };
-    (@trip $text:ident) => { Err(String::from("no such part")) };
+    (@trip $text:ident) => {
+        Err(<serde_json::Error as serde::de::Error>::custom("no such part"))
+    };
     (@trip $text:ident $ty:ty) => { $crate::table::round_trip::<$ty>($text) };
 }
 

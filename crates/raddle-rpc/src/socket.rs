@@ -87,7 +87,7 @@ pub(crate) struct SocketPath {
 impl SocketPath {
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(io::Error::other("the path of the socket has no file name"));
+            return Err(no_file_name());
         };
         if path.as_os_str().as_bytes().len() <= ADDRESS_BYTES_MAX {
             return Ok(Self {
@@ -139,7 +139,7 @@ fn make_private_folder(socket: &Path) -> io::Result<()> {
         // A bare name is in the current directory.
         Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
         Some(folder) => folder,
-        None => return Err(io::Error::other("the path of the socket has no file name")),
+        None => return Err(no_file_name()),
     };
     if !folder.exists() {
         DirBuilder::new()
@@ -164,11 +164,17 @@ fn make_private_folder(socket: &Path) -> io::Result<()> {
     Ok(())
 }
 
+fn no_file_name() -> io::Error {
+    io::Error::other("the path of the socket has no file name; name a file and not its folder")
+}
+
 /// Removes the stale socket of a killed server. Other files are kept.
 fn remove_stale(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(metadata) if metadata.file_type().is_socket() => std::fs::remove_file(path),
-        Ok(_) => Err(io::Error::other("the path exists and is not a socket")),
+        Ok(_) => Err(io::Error::other(
+            "the path exists and is not a socket; move the file away, or name another path",
+        )),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }

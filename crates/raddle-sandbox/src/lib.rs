@@ -41,14 +41,16 @@ pub use policy::{
 };
 pub use process::{
     ChildProcess, Control, Exit, ExitReport, ExitStatus, Input, InputFull, KEEP, KeeperCommand,
-    Launcher, Output, PendingStart, StartError, Stdio, TerminalSize, keep,
+    Launcher, Output, OutputError, PendingStart, StartError, Stdio, TerminalSize, keep,
 };
 pub use programs::{
     NamedProgram, ProgramError, USUAL_PATH, find_bubblewrap, is_owned_by_root, is_program,
     named_program,
 };
 pub use rights::LoweredRights;
-pub use search_path::{LoginPath, SearchPath, login_path, own_path, without_writable};
+pub use search_path::{
+    LoginPath, LoginPathError, SearchPath, login_path, own_path, without_writable,
+};
 pub use service::{
     ConfinedProcess, Confinement, ConfinementError, LaunchPlan, MeasureFn, SandboxService,
 };

@@ -76,6 +76,23 @@ pub enum StartError {
     Ended,
 }
 
+/// Reason why a program has no output.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// It was not started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// Its pipes could not be opened or read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It ended with a status other than 0.
+    #[error("it ended with {}", .0.code())]
+    Failed(ExitStatus),
+    /// Its keeper was killed.
+    #[error("it was killed")]
+    Killed,
+}
+
 /// Exit status of a program, and the processes that it left behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExitReport {
@@ -130,15 +147,14 @@ impl Launcher {
     /// Runs a program without stdin, and returns its stdout: all of it, or the first bytes and at
     /// least one more than `bytes_max`. Its stderr may hold a secret, and is discarded. Dropping
     /// the future ends the program.
-    pub async fn output(&self, launch: Launch, bytes_max: usize) -> Result<Vec<u8>, String> {
-        let started = self.start(launch, Stdio::Pipes { input: false });
+    pub async fn output(&self, launch: Launch, bytes_max: usize) -> Result<Vec<u8>, OutputError> {
         let ChildProcess {
             stdout,
             stderr,
             mut exit,
             ..
-        } = started.map_err(|error| error.to_string())?;
-        exit.started().await.map_err(|error| error.to_string())?;
+        } = self.start(launch, Stdio::Pipes { input: false })?;
+        exit.started().await?;
         let drain = async {
             match &stderr {
                 Some(stderr) => stderr.read_within(0).await.map(drop),
@@ -147,9 +163,9 @@ impl Launcher {
         };
         let (written, _, report) = tokio::join!(stdout.read_within(bytes_max), drain, exit.ended());
         match report.status {
-            Some(ExitStatus::Exit(0)) => written.map_err(|error| error.to_string()),
-            Some(status) => Err(format!("it ended with {}", status.code())),
-            None => Err("it was killed".to_owned()),
+            Some(ExitStatus::Exit(0)) => Ok(written?),
+            Some(status) => Err(OutputError::Failed(status)),
+            None => Err(OutputError::Killed),
         }
     }
 

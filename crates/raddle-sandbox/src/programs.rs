@@ -103,6 +103,8 @@ fn system_program(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramEr
     })
 }
 
+const NOT_EXECUTABLE: &str = "it is not an executable file; write the path of bwrap";
+
 /// Returns a program by the path that the operator configured. It may be the user's own.
 fn configured_program(named: &Path) -> Result<PathBuf, ProgramError> {
     let error = |why| ProgramError::Configured {
@@ -113,7 +115,7 @@ fn configured_program(named: &Path) -> Result<PathBuf, ProgramError> {
         return Err(error("it must be an absolute path"));
     }
     if !is_program(named) {
-        return Err(error("there is no program"));
+        return Err(error(NOT_EXECUTABLE));
     }
     let real = fs::canonicalize(named).map_err(|_| error("it cannot be read"))?;
     // A command could replace a link although its target is protected. Links of root's stay as they
@@ -245,9 +247,9 @@ mod tests {
         assert_eq!(find(Path::new("/bin/sh")), Ok(systems));
         for (named, why) in [
             (Path::new("bwrap"), "it must be an absolute path"),
-            (&folder.join("none"), "there is no program"),
-            (&folder.join("text"), "there is no program"),
-            (&folder, "there is no program"),
+            (&folder.join("none"), NOT_EXECUTABLE),
+            (&folder.join("text"), NOT_EXECUTABLE),
+            (&folder, NOT_EXECUTABLE),
             (
                 &folder.join("link"),
                 "its path contains a link; name the file itself",

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::environment;
 use crate::launch::Launch;
-use crate::process::Launcher;
+use crate::process::{Launcher, OutputError};
 use crate::programs::{ForbiddenFolders, USUAL_PATH, is_program, named_program};
 
 /// Timeout of the login shell, and longest wait of the first command.
@@ -99,7 +99,21 @@ pub struct LoginPath {
     /// The shell that was started.
     pub shell: PathBuf,
     /// Its `PATH`, or the reason why it is unknown.
-    pub path: Result<OsString, String>,
+    pub path: Result<OsString, LoginPathError>,
+}
+
+/// Reason why the `PATH` of a login shell is unknown.
+#[derive(Debug, thiserror::Error)]
+pub enum LoginPathError {
+    /// The shell failed.
+    #[error(transparent)]
+    Shell(#[from] OutputError),
+    /// Its output has no `PATH`.
+    #[error("it has not printed one")]
+    Missing,
+    /// It timed out.
+    #[error("it has not answered within {} seconds", LOGIN_SHELL_TIMEOUT.as_secs())]
+    TimedOut,
 }
 
 impl LoginPath {
@@ -116,14 +130,11 @@ pub async fn login_path(launcher: &Launcher) -> LoginPath {
     let lookup = tokio::task::spawn_blocking(login_shell).await;
     let shell = lookup.unwrap_or_else(|_| SHELLS[1].into());
     let path = timeout(LOGIN_SHELL_TIMEOUT, run_login_shell(launcher, &shell)).await;
-    let path = path.unwrap_or_else(|_| {
-        let seconds = LOGIN_SHELL_TIMEOUT.as_secs();
-        Err(format!("it has not answered within {seconds} seconds"))
-    });
+    let path = path.unwrap_or(Err(LoginPathError::TimedOut));
     LoginPath { shell, path }
 }
 
-async fn run_login_shell(launcher: &Launcher, shell: &Path) -> Result<OsString, String> {
+async fn run_login_shell(launcher: &Launcher, shell: &Path) -> Result<OsString, LoginPathError> {
     let script = format!("printf '\\n%s%s%s\\n' '{BEGIN}' \"$PATH\" '{END}'");
     // A profile starts programs by their names, and the server's own `PATH` may contain a
     // workspace.
@@ -138,7 +149,7 @@ async fn run_login_shell(launcher: &Launcher, shell: &Path) -> Result<OsString, 
         env: environment::of(std::env::vars_os(), &changes),
     };
     let output = launcher.output(launch, OUTPUT_BYTES_MAX).await?;
-    parse(&output).ok_or_else(|| "it has not printed one".to_owned())
+    parse(&output).ok_or(LoginPathError::Missing)
 }
 
 /// Returns the value between the last pair of marks.

@@ -14,15 +14,26 @@ pub(crate) fn are_ascending(after: Seq, records: &[Record]) -> bool {
 
 /// Decodes an event from intact JSON. An error means that a newer version wrote it: its JSON is
 /// unknown, or its owner writes a higher level.
-pub(crate) fn decode(json: &[u8]) -> Result<Event, String> {
-    let event: Event = serde_json::from_slice(json).map_err(|error| error.to_string())?;
-    match &event {
-        Event::Owned(it) if it.level > LEVEL => Err(format!(
-            "its owner, version {:?}, writes level {}",
-            it.version, it.level
-        )),
-        _ => Ok(event),
+pub(crate) fn decode(json: &[u8]) -> Result<Event, NewerEventError> {
+    let event: Event = serde_json::from_slice(json)?;
+    match event {
+        Event::Owned(it) if it.level > LEVEL => Err(NewerEventError::Level {
+            version: it.version,
+            level: it.level,
+        }),
+        event => Ok(event),
     }
+}
+
+/// Reason why this version cannot read an intact event.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NewerEventError {
+    /// Its JSON is unknown.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// Its owner writes a higher level.
+    #[error("its owner, version {version:?}, writes level {level}")]
+    Level { version: String, level: u32 },
 }
 
 /// Whether a thread whose newest event is this was deleted. Returns `None` for a `Remembered`

@@ -20,6 +20,7 @@ use crate::files::{
 };
 use crate::patch::{self, Section};
 use crate::shell;
+use crate::tool_call_error::ToolCallError;
 use crate::tool_deps::ToolDeps;
 
 /// Wait of a change for files that an approved command holds: long enough for one that is about to
@@ -50,7 +51,7 @@ struct ApplyPatch {
 
 impl FileCall {
     /// Parses a call of a file tool; returns `None` for other tools.
-    pub(crate) fn of(settings: &Settings, call: &ToolCall) -> Option<Result<Self, String>> {
+    pub(crate) fn of(settings: &Settings, call: &ToolCall) -> Option<Result<Self, ToolCallError>> {
         let op = match call.tool.as_str() {
             "read_file" => arguments::read(call).map(FileOp::Read),
             "list_files" => arguments::read(call).map(FileOp::List),
@@ -88,13 +89,13 @@ impl FileCall {
         };
         let roots = match self.roots(settings, own) {
             Ok(roots) => roots,
-            Err(why) => return (shown, ToolIntent::Refused(why)),
+            Err(why) => return (shown, ToolIntent::Refused(why.to_string())),
         };
         if let Some(path) = self.reads() {
             let act = lowered(&roots).and_then(|_rights| read(&roots, path, settings));
             let intent = match act {
                 Ok((act, _)) => ToolIntent::Act(act),
-                Err(why) => ToolIntent::Refused(why),
+                Err(why) => ToolIntent::Refused(why.to_string()),
             };
             return (shown, intent);
         }
@@ -107,7 +108,7 @@ impl FileCall {
             }
             // The error of a mismatch reveals contents of the file, so the read is judged first.
             Err(_) if !reads.is_empty() => (shown, ToolIntent::Act(mismatch_act(reads, settings))),
-            Err(why) => (shown, ToolIntent::Refused(why)),
+            Err(why) => (shown, ToolIntent::Refused(why.to_string())),
         }
     }
 
@@ -160,19 +161,19 @@ impl FileCall {
         path.display().to_string()
     }
 
-    fn roots(&self, settings: &Settings, own: &[PathBuf]) -> Result<Roots, String> {
+    fn roots(&self, settings: &Settings, own: &[PathBuf]) -> Result<Roots, ToolCallError> {
         let policy = command::policy(settings, own)?;
-        let roots = Roots::new(&self.cwd, &policy).map_err(|error| error.to_string())?;
+        let roots = Roots::new(&self.cwd, &policy).map_err(ToolCallError::new)?;
         Ok(roots.named(&settings.real_paths))
     }
 
-    fn plan(&self, roots: &Roots) -> Result<ChangePlan, String> {
+    fn plan(&self, roots: &Roots) -> Result<ChangePlan, ToolCallError> {
         match &self.op {
-            FileOp::Write(it) => it.plan(roots).map_err(|error| error.to_string()),
-            FileOp::Edit(it) => it.plan(roots).map_err(|error| error.to_string()),
-            FileOp::Patch(text) => patch::plan(roots, text).map_err(|error| error.to_string()),
+            FileOp::Write(it) => it.plan(roots).map_err(ToolCallError::new),
+            FileOp::Edit(it) => it.plan(roots).map_err(ToolCallError::new),
+            FileOp::Patch(text) => patch::plan(roots, text).map_err(ToolCallError::new),
             FileOp::Read(_) | FileOp::List(_) | FileOp::Search(_) | FileOp::View(_) => {
-                Err("This call writes nothing.".to_owned())
+                Err(ToolCallError::new("This call writes nothing."))
             }
         }
     }
@@ -180,7 +181,7 @@ impl FileCall {
     /// Plans the change with the rights of a sandboxed command, and returns those rights. A change
     /// outside the sandbox needs an approval, and then has the rights of the server, like a
     /// command.
-    fn planned(&self, roots: &Roots) -> Result<(ChangePlan, Option<LoweredRights>), String> {
+    fn planned(&self, roots: &Roots) -> Result<(ChangePlan, Option<LoweredRights>), ToolCallError> {
         let rights = lowered(roots)?;
         let planned = self.plan(roots);
         if rights.is_none() || planned.as_ref().is_ok_and(|it| !it.is_beyond()) {
@@ -191,7 +192,7 @@ impl FileCall {
             Ok(second_plan) if second_plan.is_beyond() => Ok((second_plan, None)),
             // It does not leave the sandbox, so the first error stands.
             second_plan => Err(planned.and(second_plan).err().unwrap_or_else(|| {
-                "The files changed while they were looked at. Call again.".to_owned()
+                ToolCallError::new("The files changed while they were looked at. Call again.")
             })),
         }
     }
@@ -220,7 +221,7 @@ impl FileCall {
                         body,
                         "Nothing was read: the path leads elsewhere than when it was allowed. Call again.",
                     ),
-                    Err(why) => failed(body, &why),
+                    Err(why) => failed(body, &why.to_string()),
                 }
             }
             None => self.write(inner, &job, body),
@@ -232,7 +233,7 @@ impl FileCall {
     fn read(&self, roots: &Roots, resolved: &ResolvedPath, body: ItemBody) -> ToolResult {
         let _rights = match lowered(roots) {
             Ok(rights) => rights,
-            Err(why) => return failed(body, &why),
+            Err(why) => return failed(body, &why.to_string()),
         };
         let output = match &self.op {
             FileOp::Read(it) => it.run_at(roots, resolved),
@@ -261,7 +262,7 @@ impl FileCall {
     fn write(&self, inner: &ToolDeps, job: &ToolJob, body: ItemBody) -> ToolResult {
         let roots = match self.roots(&job.settings, &inner.own) {
             Ok(roots) => roots,
-            Err(why) => return failed(body, &why),
+            Err(why) => return failed(body, &why.to_string()),
         };
         let reads = self.read_for_change(&roots);
         let planned = self.planned(&roots);
@@ -277,7 +278,7 @@ impl FileCall {
         }
         let (planned, _rights) = match planned {
             Ok(planned) => planned,
-            Err(why) => return failed(body, &why),
+            Err(why) => return failed(body, &why.to_string()),
         };
         // Files that an approved command outside the sandbox names must stay as approved while it
         // runs.
@@ -318,15 +319,23 @@ impl FileCall {
 }
 
 /// Lowers the rights to those of a sandboxed command, while the result is held.
-fn lowered(roots: &Roots) -> Result<Option<LoweredRights>, String> {
+fn lowered(roots: &Roots) -> Result<Option<LoweredRights>, ToolCallError> {
     let rights = roots.rights();
-    rights.map_err(|error| format!("The rights of the sandbox cannot be taken on: {error}."))
+    rights.map_err(|error| {
+        ToolCallError::new(format!(
+            "The limits of the sandbox cannot be applied: {error}. Use a command instead."
+        ))
+    })
 }
 
 /// Returns the act of reading the resolved path: rules apply to the real file, not to its name.
-fn read(roots: &Roots, path: &str, settings: &Settings) -> Result<(Act, ResolvedPath), String> {
+fn read(
+    roots: &Roots,
+    path: &str,
+    settings: &Settings,
+) -> Result<(Act, ResolvedPath), ToolCallError> {
     let resolved = roots.resolve(Path::new(path), FinalLink::Follow);
-    let resolved = resolved.map_err(|error| error.to_string())?;
+    let resolved = resolved.map_err(ToolCallError::new)?;
     let path = resolved.plain.display().to_string();
     let whole = json!(["read", path, settings.sandbox]).to_string();
     let act = Act {
@@ -538,7 +547,8 @@ mod tests {
         let edit = json!({ "path": "it", "old": "secret", "new": "open" });
         let it = file_call(&settings, "edit_file", edit);
         let roots = it.roots(&settings, &[]).expect("roots");
-        let error = it.planned(&roots).err().unwrap_or_default();
+        let error = it.planned(&roots).err().map(|it| it.to_string());
+        let error = error.unwrap_or_default();
         assert!(error.contains("ermission denied"), "{error}");
     }
 

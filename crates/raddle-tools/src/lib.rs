@@ -16,10 +16,11 @@ mod plan;
 mod registry;
 mod rights;
 pub mod shell;
+mod tool_call_error;
 mod tool_deps;
 mod truncation;
 mod turn_diffs;
 
 pub use command::workspaces;
 pub use registry::{BuiltInTools, Options};
-pub use tool_deps::Operator;
+pub use tool_deps::{HostsError, Operator};

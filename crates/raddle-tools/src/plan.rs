@@ -75,7 +75,7 @@ pub(crate) fn update_plan(call: &ToolCall) -> ToolIntent {
                 })
                 .collect(),
         },
-        Err(why) => ToolIntent::Refused(why),
+        Err(why) => ToolIntent::Refused(why.to_string()),
     }
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn ask_user_spec() -> ToolSpec {
 pub(crate) fn ask_user(call: &ToolCall) -> ToolIntent {
     let questions = match arguments::read(call) {
         Ok(AskUser { questions }) => questions,
-        Err(why) => return ToolIntent::Refused(why),
+        Err(why) => return ToolIntent::Refused(why.to_string()),
     };
     if questions.is_empty() || questions.len() > QUESTIONS_MAX {
         return ToolIntent::Refused(format!("Ask 1 to {QUESTIONS_MAX} questions at once."));

@@ -19,6 +19,7 @@ use tracing::Span;
 use crate::command::{self, SentNotices, Terminals};
 use crate::file_call::FileCall;
 use crate::files::{EditFile, ListFiles, ReadFile, SearchFiles, ViewImage, WriteFile};
+use crate::tool_call_error::ToolCallError;
 use crate::tool_deps::{Operator, ToolDeps};
 use crate::turn_diffs::TurnDiffs;
 use crate::{patch, plan, rights, shell};
@@ -209,7 +210,7 @@ impl BuiltInTools {
             Ok(ParsedCall::Plan) => tool(plan::update_plan(call)),
             Ok(ParsedCall::User) => tool(plan::ask_user(call)),
             Ok(ParsedCall::Rights) => tool(rights::rights_intent(settings, &inner.own, call)),
-            Err(why) => tool(ToolIntent::Refused(why)),
+            Err(why) => tool(ToolIntent::Refused(why.to_string())),
         })
     }
 }
@@ -232,7 +233,7 @@ impl ParsedCall {
         thread: ThreadId,
         settings: &Settings,
         call: &ToolCall,
-    ) -> Option<Result<Self, String>> {
+    ) -> Option<Result<Self, ToolCallError>> {
         let allows_login = inner.operator.allows_login_shell();
         if let Some(request) = command::parse_request(settings, call, allows_login) {
             // Models pass patches to a shell too.
@@ -345,7 +346,7 @@ impl Tools for BuiltInTools {
                         )
                     })
                 }
-                Some(Err(why)) => cannot(job.item.body, why),
+                Some(Err(why)) => cannot(job.item.body, why.to_string()),
                 Some(Ok(ParsedCall::Plan | ParsedCall::User | ParsedCall::Rights)) | None => {
                     let why = format!("There is nothing to run for {}.", call.tool);
                     cannot(job.item.body, why)

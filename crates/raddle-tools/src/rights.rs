@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::arguments;
 use crate::command::{self, is_confined};
+use crate::tool_call_error::ToolCallError;
 
 pub(crate) const NAME: &str = "request_permissions";
 
@@ -81,11 +82,12 @@ pub(crate) fn spec(settings: &Settings) -> Option<ToolSpec> {
 pub(crate) fn rights_intent(settings: &Settings, own: &[PathBuf], call: &ToolCall) -> ToolIntent {
     let it: RequestPermissions = match arguments::read(call) {
         Ok(it) => it,
-        Err(why) => return ToolIntent::Refused(why),
+        Err(why) => return ToolIntent::Refused(why.to_string()),
     };
     if !is_confined(settings) {
         return ToolIntent::Refused(
-            "There is no sandbox here, so nothing is to be asked for.".to_owned(),
+            "This thread has no sandbox, so there are no permissions to request. Run the command."
+                .to_owned(),
         );
     }
     let named = it.permissions.file_system.and_then(|it| it.write);
@@ -97,9 +99,9 @@ pub(crate) fn rights_intent(settings: &Settings, own: &[PathBuf], call: &ToolCal
     }
     let paths = named.iter().map(|path| resolve(settings, own, path));
     let grant = Grant {
-        write: match paths.collect() {
+        write: match paths.collect::<Result<_, ToolCallError>>() {
             Ok(paths) => paths,
-            Err(why) => return ToolIntent::Refused(why),
+            Err(why) => return ToolIntent::Refused(why.to_string()),
         },
         network: it.permissions.network.and_then(|it| it.enabled) == Some(true),
         session: false,
@@ -118,44 +120,51 @@ pub(crate) fn rights_intent(settings: &Settings, own: &[PathBuf], call: &ToolCal
 }
 
 /// Resolves a path that may be requested, or returns the reason to refuse.
-fn resolve(settings: &Settings, own: &[PathBuf], path: &str) -> Result<String, String> {
+fn resolve(settings: &Settings, own: &[PathBuf], path: &str) -> Result<String, ToolCallError> {
     let resolved = fs::canonicalize(Path::new(&settings.cwd).join(path)).map_err(|error| {
-        format!("{path} cannot be asked for: {error}. Ask for a folder that is there.")
+        ToolCallError::new(format!(
+            "{path} cannot be asked for: {error}. Ask for a folder that is there."
+        ))
     })?;
     if !resolved.is_dir() {
-        return Err(format!(
+        return Err(ToolCallError::new(format!(
             "{path} is no folder. Ask for the folder that it is in."
-        ));
+        )));
     }
     if resolved.parent().is_none() {
-        return Err(
-            "The whole disk cannot be asked for. Name the folder that you need.".to_owned(),
-        );
+        return Err(ToolCallError::new(
+            "The whole disk cannot be asked for. Name the folder that you need.",
+        ));
     }
     if own.iter().any(|own| resolved.starts_with(own)) {
-        return Err(format!(
+        return Err(ToolCallError::new(format!(
             "{path} is the server's own and cannot be asked for."
-        ));
+        )));
     }
     let is_protected = |name: &OsStr| {
         let mut protected = PROTECTED.iter();
         protected.any(|it| name.eq_ignore_ascii_case(it))
     };
     if resolved.iter().any(is_protected) {
-        return Err(format!("{path} is protected and cannot be asked for."));
+        return Err(ToolCallError::new(format!(
+            "{path} is protected and cannot be asked for."
+        )));
     }
     // A grant for a path that a command can replace with a link would be a grant for any path.
     if let Policy::Confined(rules) = command::policy(settings, own)? {
         let mut open = rules.write.iter().chain(&rules.scratch);
         if open.any(|it| fs::canonicalize(it).is_ok_and(|root| resolved.starts_with(root))) {
-            return Err(format!(
+            return Err(ToolCallError::new(format!(
                 "{path} can be written already, so it need not be asked for."
-            ));
+            )));
         }
     }
     let resolved = resolved.into_os_string().into_string();
-    resolved
-        .map_err(|_| format!("{path} leads to a name that is not text, which cannot be asked for."))
+    resolved.map_err(|_| {
+        ToolCallError::new(format!(
+            "{path} leads to a name that is not text, which cannot be asked for."
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -244,7 +253,7 @@ mod tests {
             "{actual}"
         );
         let actual = request(write("there"), Sandbox::FullAccess);
-        assert!(actual.starts_with("There is no sandbox"), "{actual}");
+        assert!(actual.starts_with("This thread has no sandbox"), "{actual}");
     }
 
     #[test]

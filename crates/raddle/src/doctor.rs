@@ -216,7 +216,11 @@ fn search_path(config: &Configuration) -> Result<Finding> {
             "path",
             format!(
                 "the login shell {shell} does not say its PATH: {}; commands get the server's own",
-                wrong.as_ref().err().map_or("", String::as_str)
+                wrong
+                    .as_ref()
+                    .err()
+                    .map(ToString::to_string)
+                    .unwrap_or_default()
             ),
             "see what your profile does, or set login_shell_path = false in config.toml",
         ),

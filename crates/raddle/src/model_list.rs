@@ -130,7 +130,7 @@ async fn one(
     vendor_client: Arc<VendorClient>,
 ) -> (usize, ProviderAnswer) {
     let answer = match timeout(LIST_TIMEOUT, vendor_client.models(&provider)).await {
-        Ok(answer) => answer.map(Arc::from),
+        Ok(answer) => answer.map(Arc::from).map_err(|error| error.to_string()),
         Err(_) => Err(format!(
             "no answer from {} within {} s; check that it is reachable from here",
             provider.base_url,

@@ -52,7 +52,8 @@ fn bubblewrap(home: &Home, overrides: &[Override]) -> Result<PathBuf, ProgramErr
     let unknown = |why: String| ProgramError::NotKnown(why);
     let config = config::open(home, overrides.to_vec());
     let config = config.map_err(|error| unknown(format!("{error:#}")))?;
-    let configured = config.get(BWRAP_KEY).map_err(unknown)?;
+    let configured = config.get(BWRAP_KEY);
+    let configured = configured.map_err(|error| unknown(error.to_string()))?;
     let configured = match &configured {
         None => None,
         Some(toml::Value::String(path)) => Some(Path::new(path)),

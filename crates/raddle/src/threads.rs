@@ -16,7 +16,7 @@ use raddle_rpc::{Connection, DialError, PeerListener, dial};
 use raddle_sandbox::{SandboxService, Tier, egress};
 use raddle_server::{AgentDeps, Peers};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
-use raddle_tools::{BuiltInTools, Operator};
+use raddle_tools::{BuiltInTools, HostsError, Operator};
 use tokio::sync::{OnceCell, mpsc};
 
 use crate::clock::now;
@@ -103,13 +103,13 @@ struct CommandRules {
 }
 
 impl Operator for CommandRules {
-    fn hosts(&self) -> Result<egress::EgressRules, String> {
+    fn hosts(&self) -> Result<egress::EgressRules, HostsError> {
         let hosts = self.commands.hosts()?;
         let layers = [Layer::Managed, Layer::User];
         let closed = self.rules.policy().closed_hosts(&layers);
         hosts
             .without(closed.iter().map(String::as_str))
-            .map_err(|error| format!("The rules cannot be used: {error}"))
+            .map_err(HostsError::Rules)
     }
 
     fn accepts_second(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use raddle_core::ports::{BoxFuture, Webhook, WebhookDecision, WebhookRequest};
+use raddle_core::ports::{BoxFuture, Webhook, WebhookDecision, WebhookError, WebhookRequest};
 use raddle_model::{CallTimeouts, Endpoint, ModelClient};
 use serde::Deserialize;
 
@@ -27,7 +27,10 @@ enum WireDecision {
 }
 
 impl Webhook for HttpWebhook {
-    fn send(&self, request: WebhookRequest) -> BoxFuture<'static, Result<WebhookDecision, String>> {
+    fn send(
+        &self,
+        request: WebhookRequest,
+    ) -> BoxFuture<'static, Result<WebhookDecision, WebhookError>> {
         let client = self.0.clone();
         Box::pin(async move {
             let limits = CallTimeouts {
@@ -42,7 +45,7 @@ impl Webhook for HttpWebhook {
             let response =
                 response.map_err(|error| without_path(&error.to_string(), &request.url))?;
             let answer: WebhookAnswer = serde_json::from_slice(&response)
-                .map_err(|error| format!("its answer cannot be read: {error}"))?;
+                .map_err(|error| WebhookError(format!("its answer cannot be read: {error}")))?;
             if let Some(reason) = &answer.reason {
                 tracing::info!(reason, "the webhook gave a reason");
             }
@@ -55,11 +58,11 @@ impl Webhook for HttpWebhook {
 }
 
 /// Removes the path from an error for the log: the path of a webhook is often its secret.
-fn without_path(why: &str, url: &str) -> String {
-    match path(url) {
+fn without_path(why: &str, url: &str) -> WebhookError {
+    WebhookError(match path(url) {
         "" => why.to_owned(),
         path => why.replace(path, ""),
-    }
+    })
 }
 
 /// The path of a URL, without a trailing slash.

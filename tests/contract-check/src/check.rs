@@ -155,8 +155,9 @@ impl Run<'_> {
         let trip = match (self.part.trip)(&text) {
             Ok(trip) => trip,
             Err(error) => {
-                let error = error.split(" at line ").next().unwrap_or(&error).to_owned();
-                return self.add("not read", &error, &sent.value);
+                let error = error.to_string();
+                let error = error.split(" at line ").next().unwrap_or(&error);
+                return self.add("not read", error, &sent.value);
             }
         };
         let back: Value = match serde_json::from_str(&trip.json) {

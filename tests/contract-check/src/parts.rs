@@ -41,7 +41,7 @@ pub struct ContractPart {
     pub ours: NodeId,
     /// Schema of the part in the reference.
     pub schema: Value,
-    pub trip: fn(&str) -> Result<RoundTrip, String>,
+    pub trip: fn(&str) -> Result<RoundTrip, serde_json::Error>,
     pub nulls: Nulls,
 }
 
@@ -68,7 +68,7 @@ pub struct Sources<'a> {
     pub findings: &'a mut Findings,
 }
 
-type Trip = fn(&str) -> Result<RoundTrip, String>;
+type Trip = fn(&str) -> Result<RoundTrip, serde_json::Error>;
 
 impl Sources<'_> {
     /// Returns every row of our tables with its parts.

@@ -30,7 +30,7 @@ fn bundle(definitions: Value) -> Bundle {
 /// Checks a type against a reference with one definition, `T`, and an identical schema of ours.
 fn check(
     schema: Value,
-    trip: fn(&str) -> Result<RoundTrip, String>,
+    trip: fn(&str) -> Result<RoundTrip, serde_json::Error>,
     nulls: Nulls,
 ) -> (InstanceCounts, Vec<String>) {
     check_with(&no_exceptions(), schema.clone(), schema, trip, nulls)
@@ -40,7 +40,7 @@ fn check_with(
     exceptions: &Exceptions,
     their_schema: Value,
     our_schema: Value,
-    trip: fn(&str) -> Result<RoundTrip, String>,
+    trip: fn(&str) -> Result<RoundTrip, serde_json::Error>,
     nulls: Nulls,
 ) -> (InstanceCounts, Vec<String>) {
     let reference = bundle(json!({ "T": their_schema }));

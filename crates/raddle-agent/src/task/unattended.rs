@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use raddle_core::policy::UnattendedPolicy;
-use raddle_core::ports::{WebhookDecision, WebhookRequest};
+use raddle_core::ports::{WebhookDecision, WebhookError, WebhookRequest};
 use raddle_core::{
     AnswerRequest, Ask, ChangeKind, Command, FileChange, ItemBody, OpenRequest, POLICY,
     RequestAnswer, RequestNumber, ask,
@@ -118,7 +118,7 @@ impl Task {
             let answer = match gate.webhook.send(webhook_request).await {
                 Ok(WebhookDecision::Accept) => RequestAnswer::Accept {},
                 Ok(WebhookDecision::Decline) => RequestAnswer::Decline {},
-                Err(why) => {
+                Err(WebhookError(why)) => {
                     return tracing::warn!(%thread, %request, why, "a webhook gave no answer");
                 }
             };

@@ -129,7 +129,7 @@ fn check_ruling(ruling: &Ruling, digest: &str, approvals: &Approvals) -> Result<
         Verdict::Ask if approvals.holds(digest) => Ok(()),
         Verdict::Ask if approvals.once.is_some() => Err(NOT_APPROVED.to_owned()),
         Verdict::Ask => Err(format!(
-            "This was not done: by now someone must say yes to it ({}). {} Call again, and they are asked.",
+            "This was not done: it now needs an approval ({}). {} Call it again to request one.",
             ruling.rule, ruling.reason
         )),
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use raddle_agent::FixedRules;
 use raddle_core::policy::{Policy, UnattendedPolicy};
-use raddle_core::ports::{BoxFuture, Webhook, WebhookDecision, WebhookRequest};
+use raddle_core::ports::{BoxFuture, Webhook, WebhookDecision, WebhookError, WebhookRequest};
 use raddle_core::{Event, Resolution};
 use serde_json::json;
 use tokio::sync::Notify;
@@ -16,7 +16,7 @@ use crate::{client, execute, subscribe, turn, until};
 
 /// A webhook with this response, or none ever.
 struct FakeWebhook {
-    response: Option<Result<WebhookDecision, String>>,
+    response: Option<Result<WebhookDecision, WebhookError>>,
     requests: Mutex<Vec<WebhookRequest>>,
     received: Notify,
     /// Dropped with the future that waits for an answer.
@@ -24,7 +24,10 @@ struct FakeWebhook {
 }
 
 impl Webhook for FakeWebhook {
-    fn send(&self, request: WebhookRequest) -> BoxFuture<'static, Result<WebhookDecision, String>> {
+    fn send(
+        &self,
+        request: WebhookRequest,
+    ) -> BoxFuture<'static, Result<WebhookDecision, WebhookError>> {
         self.requests.lock().expect("heard").push(request);
         self.received.notify_one();
         let (response, pending) = (self.response.clone(), self.pending.clone());
@@ -40,7 +43,7 @@ impl Webhook for FakeWebhook {
 
 /// Starts a thread that requests approval of a command.
 async fn request_approval(
-    response: Option<Result<WebhookDecision, String>>,
+    response: Option<Result<WebhookDecision, WebhookError>>,
     after_ms: u64,
 ) -> (
     Arc<FakeWebhook>,
@@ -52,7 +55,7 @@ async fn request_approval(
 
 async fn request_approval_of(
     call: &'static str,
-    response: Option<Result<WebhookDecision, String>>,
+    response: Option<Result<WebhookDecision, WebhookError>>,
     after_ms: u64,
 ) -> (
     Arc<FakeWebhook>,
@@ -148,8 +151,8 @@ async fn the_target_of_a_move_is_among_the_paths() {
 /// A response that is no decision leaves the request open until its deadline declines it.
 #[tokio::test(start_paused = true)]
 async fn a_webhook_error_leaves_the_request_open() {
-    let (webhook, mut harness, me) =
-        request_approval(Some(Err("it is gone".to_owned())), 60_000).await;
+    let gone = WebhookError("it is gone".to_owned());
+    let (webhook, mut harness, me) = request_approval(Some(Err(gone)), 60_000).await;
     until(&mut harness.deliveries, "ask").await;
     harness.threads.unsubscribe(harness.id, me).await;
     webhook.received.notified().await;

@@ -232,11 +232,10 @@ async fn a_thread_is_followed_once_by_one_client() {
     let params = ThreadStartParams::default();
     let follower = client.start(params).await.expect("a thread");
     let thread = follower.id();
-    let again = client.open(thread).await;
-    assert!(
-        matches!(again, Err(CallError::AlreadyFollowed)),
-        "{again:?}"
-    );
+    let error = client.open(thread).await.expect_err("followed already");
+    assert!(matches!(error, CallError::AlreadyFollowed), "{error:?}");
+    let text = "this client already follows the thread; use that follower, or drop it first";
+    assert_eq!(error.to_string(), text);
     drop(follower);
     // The task removes the dropped follower before it executes the next command.
     let mut again = client.open(thread).await.expect("the thread");

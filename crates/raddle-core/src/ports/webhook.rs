@@ -9,7 +9,10 @@ use super::BoxFuture;
 /// Sends requests to a webhook.
 pub trait Webhook: Send + Sync {
     /// Sends a request once and waits for the decision, or returns the reason why there is none.
-    fn send(&self, request: WebhookRequest) -> BoxFuture<'static, Result<WebhookDecision, String>>;
+    fn send(
+        &self,
+        request: WebhookRequest,
+    ) -> BoxFuture<'static, Result<WebhookDecision, WebhookError>>;
 }
 
 /// A request to a webhook.
@@ -24,6 +27,12 @@ pub struct WebhookRequest {
     /// Timeout for the response.
     pub timeout: Duration,
 }
+
+/// Reason why a webhook made no decision, for the log. It has no source: the path of the URL is
+/// often a secret, and the text has it redacted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct WebhookError(pub String);
 
 /// Decision of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -88,6 +88,20 @@ pub struct ToolCall {
     pub alone: bool,
 }
 
+/// Reason why the arguments of a call cannot be read, as a clause of a sentence for the model.
+#[derive(Debug, thiserror::Error)]
+pub enum ArgumentsError {
+    /// Their nesting exceeds [`ToolCall::DEPTH_MAX`].
+    #[error("they are more than {} deep", ToolCall::DEPTH_MAX)]
+    TooDeep,
+    /// They are JSON, but no object.
+    #[error("they are no JSON object")]
+    NoObject,
+    /// They are not JSON.
+    #[error("they are no JSON: {0}")]
+    NoJson(#[source] serde_json::Error),
+}
+
 /// Output of a call, as the model gets it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -110,7 +124,7 @@ impl ToolCall {
     pub const DEPTH_MAX: usize = 64;
 
     /// Parses the arguments as an object, or returns the error.
-    pub fn object(&self) -> Result<Value, String> {
+    pub fn object(&self) -> Result<Value, ArgumentsError> {
         // Some vendors send an empty string for no arguments.
         let text = match self.arguments.trim() {
             "" => "{}",
@@ -118,9 +132,9 @@ impl ToolCall {
         };
         match serde_json::from_str(text) {
             Ok(value @ Value::Object(_)) if fits(&value, Self::DEPTH_MAX) => Ok(value),
-            Ok(Value::Object(_)) => Err(format!("they are more than {} deep", Self::DEPTH_MAX)),
-            Ok(_) => Err("they are no JSON object".to_owned()),
-            Err(error) => Err(format!("they are no JSON: {error}")),
+            Ok(Value::Object(_)) => Err(ArgumentsError::TooDeep),
+            Ok(_) => Err(ArgumentsError::NoObject),
+            Err(error) => Err(ArgumentsError::NoJson(error)),
         }
     }
 }

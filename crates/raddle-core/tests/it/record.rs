@@ -107,11 +107,8 @@ fn arguments_parse_to_an_object_or_an_error() {
             freeform: false,
             alone: false,
         };
-        assert_eq!(
-            call.object(),
-            expected.map_err(str::to_owned),
-            "{arguments}"
-        );
+        let object = call.object().map_err(|error| error.to_string());
+        assert_eq!(object, expected.map_err(str::to_owned), "{arguments}");
     }
 }
 

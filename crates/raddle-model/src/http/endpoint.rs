@@ -105,9 +105,9 @@ impl Endpoint {
         Arc::make_mut(&mut self.secrets).add(value);
         let header: HeaderName = name
             .parse()
-            .map_err(|_| error("its name holds letters that no header may have"))?;
+            .map_err(|_| error("its name is invalid; use letters, digits and `-`"))?;
         let mut value = HeaderValue::from_str(value).map_err(|_| {
-            error("its value holds a line end or another letter that no header may have")
+            error("its value has a character that is not printable ASCII; check its source")
         })?;
         value.set_sensitive(true);
         self.headers.insert(header, value);
@@ -166,7 +166,7 @@ impl Endpoint {
         method: &Method,
         path: &str,
         body: B,
-    ) -> Result<Request<B>, String> {
+    ) -> Result<Request<B>, hyper::http::Error> {
         let mut target = format!("{}{path}", self.path);
         if !self.query.is_empty() {
             target.push('?');
@@ -181,8 +181,7 @@ impl Endpoint {
             true => "text/event-stream",
             false => "application/json",
         };
-        let request = request.header("accept", accept).body(body);
-        let mut request = request.map_err(|error| error.to_string())?;
+        let mut request = request.header("accept", accept).body(body)?;
         for (name, value) in &self.headers {
             request.headers_mut().insert(name, value.clone());
         }
@@ -275,8 +274,20 @@ mod tests {
         assert_eq!(request.headers()["host"], "localhost:1");
         assert_eq!(request.headers()["authorization"], "Bearer sekret");
         assert_eq!(request.headers()["x-team"], "sekret too");
-        for (name, value) in [("a b", "c"), ("a", "b\r\nc: d")] {
-            assert!(endpoint.clone().with_header(name, value).is_err());
+        for (name, value, expected) in [
+            (
+                "a b",
+                "c",
+                "the header `a b` cannot be sent: its name is invalid; use letters, digits and `-`",
+            ),
+            (
+                "a",
+                "b\r\nc: d",
+                "the header `a` cannot be sent: its value has a character that is not printable ASCII; check its source",
+            ),
+        ] {
+            let error = endpoint.clone().with_header(name, value).expect_err(name);
+            assert_eq!(error.to_string(), expected);
         }
     }
 }

@@ -166,7 +166,7 @@ impl HttpPool {
         let proxy = self
             .proxies
             .proxy_for(remote)
-            .map_err(ConnectError::Unreachable)?;
+            .map_err(|error| ConnectError::Unreachable(error.to_string()))?;
         let connected = match proxy {
             Some(proxy) => self.dial.dial(&proxy.host, proxy.port).await,
             None => self.dial.dial(&remote.host, remote.port).await,
@@ -177,7 +177,7 @@ impl HttpPool {
         })?;
         if let Some(proxy) = proxy {
             let tunnel = proxy.tunnel(&mut *io, remote).await;
-            tunnel.map_err(ConnectError::Unreachable)?;
+            tunnel.map_err(|error| ConnectError::Unreachable(error.to_string()))?;
         }
         if !remote.is_safe {
             return Ok(io);

@@ -1,6 +1,7 @@
 //! Tunnels through a proxy, where the environment names one.
 
 use std::fmt;
+use std::io;
 use std::net::IpAddr;
 
 use base64::Engine;
@@ -19,8 +20,8 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 #[derive(Default)]
 pub(super) struct Proxies {
     proxy: Option<Proxy>,
-    /// The error of an invalid proxy. No request bypasses it.
-    error: Option<String>,
+    /// The variable that names an invalid proxy. No request bypasses it.
+    invalid: Option<&'static str>,
     exempt: Vec<String>,
 }
 
@@ -31,6 +32,27 @@ pub(super) struct Proxy {
     pub(super) port: u16,
     /// User and password in Base64.
     credentials: Option<String>,
+}
+
+/// Reason why a proxy opened no tunnel.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProxyError {
+    /// The variable names no proxy.
+    #[error("{variable} cannot be a proxy; write it like http://proxy.example.com:3128")]
+    Invalid { variable: &'static str },
+    /// The connection broke.
+    #[error("the proxy {proxy} broke off: {source}")]
+    BrokeOff { proxy: Proxy, source: io::Error },
+    /// Its answer is too long.
+    #[error("the proxy {proxy} answered with too long a head")]
+    LongHead { proxy: Proxy },
+    /// It refused the tunnel.
+    #[error("the proxy {proxy} refused a tunnel to {target}: {status}")]
+    Refused {
+        proxy: Proxy,
+        target: String,
+        status: String,
+    },
 }
 
 impl Proxies {
@@ -48,27 +70,23 @@ impl Proxies {
         let variable_text = variables
             .filter_map(|name| Some((name, variable(name)?)))
             .next();
-        let parsed = variable_text.map(|(name, text)| {
-            Proxy::parse(text.trim()).ok_or_else(|| {
-                format!("{name} cannot be a proxy; write it like http://proxy.example.com:3128")
-            })
-        });
+        let parsed = variable_text.map(|(name, text)| Proxy::parse(text.trim()).ok_or(name));
         let exempt = variable("no_proxy").unwrap_or_default();
         let exempt = exempt.split([',', ' ']).map(|it| it.trim().to_lowercase());
         Self {
             proxy: parsed.clone().and_then(Result::ok),
-            error: parsed.and_then(Result::err),
+            invalid: parsed.and_then(Result::err),
             exempt: exempt.filter(|it| !it.is_empty()).collect(),
         }
     }
 
     /// Returns the proxy for a host, if there is one.
-    pub(super) fn proxy_for(&self, remote: &RemoteHost) -> Result<Option<&Proxy>, String> {
+    pub(super) fn proxy_for(&self, remote: &RemoteHost) -> Result<Option<&Proxy>, ProxyError> {
         if !remote.is_safe || self.is_exempt(&remote.host) {
             return Ok(None);
         }
-        match &self.error {
-            Some(what) => Err(what.clone()),
+        match self.invalid {
+            Some(variable) => Err(ProxyError::Invalid { variable }),
             None => Ok(self.proxy.as_ref()),
         }
     }
@@ -110,7 +128,11 @@ impl Proxy {
     }
 
     /// Asks the proxy for a tunnel to a host.
-    pub(super) async fn tunnel(&self, io: &mut dyn Io, remote: &RemoteHost) -> Result<(), String> {
+    pub(super) async fn tunnel(
+        &self,
+        io: &mut dyn Io,
+        remote: &RemoteHost,
+    ) -> Result<(), ProxyError> {
         let host = match remote.host.contains(':') {
             true => format!("[{}]", remote.host),
             false => remote.host.clone(),
@@ -121,14 +143,19 @@ impl Proxy {
             request += &format!("proxy-authorization: Basic {credentials}\r\n");
         }
         request += "\r\n";
-        let io_error = |error: std::io::Error| format!("the proxy {self} broke off: {error}");
+        let io_error = |error: io::Error| ProxyError::BrokeOff {
+            proxy: self.clone(),
+            source: error,
+        };
         io.write_all(request.as_bytes()).await.map_err(io_error)?;
         io.flush().await.map_err(io_error)?;
         let mut head = Vec::new();
         // Byte by byte, so that no byte after the head is consumed.
         while !head.ends_with(b"\r\n\r\n") {
             if head.len() == HEAD_BYTES_MAX {
-                return Err(format!("the proxy {self} answered with too long a head"));
+                return Err(ProxyError::LongHead {
+                    proxy: self.clone(),
+                });
             }
             head.push(io.read_u8().await.map_err(io_error)?);
         }
@@ -136,9 +163,11 @@ impl Proxy {
         let status = head.lines().next().unwrap_or_default();
         match status.split(' ').nth(1) {
             Some(code) if code.len() == 3 && code.starts_with('2') => Ok(()),
-            _ => Err(format!(
-                "the proxy {self} refused a tunnel to {target}: {status}"
-            )),
+            _ => Err(ProxyError::Refused {
+                proxy: self.clone(),
+                target,
+                status: status.to_owned(),
+            }),
         }
     }
 }
@@ -280,6 +309,7 @@ mod tests {
         });
         let proxy = Proxy::parse(proxy).expect("a proxy");
         let result = proxy.tunnel(&mut near, &remote("a.com", true)).await;
+        let result = result.map_err(|error| error.to_string());
         (proxy_task.await.expect("asked"), result)
     }
 

@@ -81,7 +81,7 @@ struct TextConfig<'a> {
 
 impl ResponsesRequest {
     /// Encodes the request as JSON.
-    pub(super) fn body(&self) -> Result<Vec<u8>, String> {
+    pub(super) fn body(&self) -> Result<Vec<u8>, serde_json::Error> {
         let effort = self.effort.as_deref();
         // The vendor has no value "none" for the summary; the member is omitted instead.
         let summary = self.summary.as_deref().filter(|it| *it != "none");
@@ -112,6 +112,6 @@ impl ResponsesRequest {
             store: false,
             stream: true,
         };
-        serde_json::to_vec(&body).map_err(|error| error.to_string())
+        serde_json::to_vec(&body)
     }
 }

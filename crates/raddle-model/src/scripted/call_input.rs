@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::script::{ModelScript, ScriptStep, ScriptedAnswer, TextStep};
+use super::script::{ModelScript, ScriptError, ScriptStep, ScriptedAnswer, TextStep};
 use super::{instance, marker};
 use crate::WireFormat;
 
@@ -164,7 +164,7 @@ impl ScriptProgress {
 
     /// Returns the steps of the answer to a call: those of a marker, of the first answer whose
     /// match fits, of the next answer in order, or the default.
-    pub(super) fn steps(&mut self, input: &CallInput) -> Result<Vec<ScriptStep>, String> {
+    pub(super) fn steps(&mut self, input: &CallInput) -> Result<Vec<ScriptStep>, ScriptError> {
         let (LastInput::User(text) | LastInput::Tool(text)) = &input.last;
         // A call with a schema repeats the input of the user, and a marker in it is not meant for
         // it.

@@ -5,19 +5,23 @@
 use serde_json::Value;
 
 use super::fault::ScriptedFault;
-use super::script::{ScriptStep, StepMembers, check};
+use super::script::{ScriptError, ScriptStep, StepMembers, check};
 
 const MARKER: &str = "MOCK ";
 
 /// Returns the steps of the last marker in a text. A text whose first word is no step is not a
 /// marker.
-pub(super) fn read(text: &str) -> Option<Result<Vec<ScriptStep>, String>> {
+pub(super) fn read(text: &str) -> Option<Result<Vec<ScriptStep>, ScriptError>> {
     let (_, rest) = text.rsplit_once(MARKER)?;
     let line = rest.lines().next()?;
     let first = line.split_whitespace().next()?;
     member_of(first)?;
     let steps = steps(line).and_then(|steps| check(&steps).map(|()| steps));
-    Some(steps.map_err(|what| format!("the marker `{MARKER}{line}` cannot be read: {what}")))
+    Some(steps.map_err(|ScriptError(what)| {
+        ScriptError(format!(
+            "the marker `{MARKER}{line}` cannot be read: {what}"
+        ))
+    }))
 }
 
 /// Returns the member of a script's step that a name stands for.
@@ -34,13 +38,14 @@ fn member_of(name: &str) -> Option<&'static str> {
     }
 }
 
-fn steps(line: &str) -> Result<Vec<ScriptStep>, String> {
+fn steps(line: &str) -> Result<Vec<ScriptStep>, ScriptError> {
     let mut steps = Vec::new();
     let mut rest = line.trim();
     while !rest.is_empty() {
         let (name, after) = rest.split_once(' ').unwrap_or((rest, ""));
         rest = after.trim_start();
-        let member = member_of(name).ok_or_else(|| format!("there is no step `{name}`"))?;
+        let unknown = || ScriptError(format!("there is no step `{name}`"));
+        let member = member_of(name).ok_or_else(unknown)?;
         let mut members = StepMembers::from_iter([]);
         while let Some((name, after)) = split_member(rest) {
             let (value, after) = value(after)?;
@@ -53,14 +58,22 @@ fn steps(line: &str) -> Result<Vec<ScriptStep>, String> {
                 value.unwrap_or_else(|| Value::String(String::new()))
             }
             "refusal" => members.0.remove("say").unwrap_or_else(|| "No.".into()),
-            "call" => members.0.remove("name").ok_or("`call` needs a `name`")?,
-            "silence_ms" => members.0.remove("ms").ok_or("`silence` needs `ms`")?,
+            "call" => {
+                let missing = || ScriptError("`call` needs a `name`".to_owned());
+                members.0.remove("name").ok_or_else(missing)?
+            }
+            "silence_ms" => {
+                let missing = || ScriptError("`silence` needs `ms`".to_owned());
+                members.0.remove("ms").ok_or_else(missing)?
+            }
             "usage" => Value::Object(std::mem::take(&mut members.0).into_iter().collect()),
             "fault" => Value::String(name.to_owned()),
             _ => Value::Bool(true),
         };
         members.0.insert(member.to_owned(), value);
-        steps.push(ScriptStep::read(members).map_err(|what| format!("`{name}`: {what}"))?);
+        let step = ScriptStep::read(members)
+            .map_err(|ScriptError(what)| ScriptError(format!("`{name}`: {what}")))?;
+        steps.push(step);
     }
     Ok(steps)
 }
@@ -73,11 +86,12 @@ fn split_member(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Parses a value and returns the rest of the text: JSON where it begins like that, else a word.
-fn value(text: &str) -> Result<(Value, &str), String> {
+fn value(text: &str) -> Result<(Value, &str), ScriptError> {
     if text.starts_with(['{', '[', '"']) {
         let mut values = serde_json::Deserializer::from_str(text).into_iter();
-        let value = values.next().ok_or("a value is missing")?;
-        let value = value.map_err(|error: serde_json::Error| error.to_string())?;
+        let missing = || ScriptError("a value is missing".to_owned());
+        let value = values.next().ok_or_else(missing)?;
+        let value = value.map_err(|error: serde_json::Error| ScriptError(error.to_string()))?;
         let (_, rest) = text.split_at(values.byte_offset());
         return Ok((value, rest.trim_start()));
     }

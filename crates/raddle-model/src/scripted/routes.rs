@@ -23,7 +23,7 @@ use super::answer_body::{AnswerBody, BodyEnd, Disconnect};
 use super::call_input::{CallInput, ScriptProgress};
 use super::fault::ScriptedFault;
 use super::play::{self, AnswerMeta, AnswerPlayer};
-use super::script::{ModelScript, ScriptStep};
+use super::script::{ModelScript, ScriptError, ScriptStep};
 use super::{CallCounts, CountsSender};
 use crate::io::Io;
 use crate::{WireFormat, oauth};
@@ -321,7 +321,7 @@ async fn call(
     };
     let steps = match steps {
         Ok(steps) => steps,
-        Err(message) => return Ok(refusal(400, &message)),
+        Err(ScriptError(message)) => return Ok(refusal(400, &message)),
     };
     if let Some(ScriptStep::Fault { fault, retry_after }) = steps.first()
         && let Some(answer) = replacement_response(wire, *fault, retry_after.as_deref()).await?

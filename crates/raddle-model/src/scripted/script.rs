@@ -137,17 +137,19 @@ impl ModelScript {
 }
 
 /// Checks the order and number of steps.
-pub(super) fn check(steps: &[ScriptStep]) -> Result<(), String> {
+pub(super) fn check(steps: &[ScriptStep]) -> Result<(), ScriptError> {
     if steps.len() > STEPS_MAX {
-        return Err(format!("more than {STEPS_MAX} steps"));
+        return Err(ScriptError(format!("more than {STEPS_MAX} steps")));
     }
     for (at, step) in steps.iter().enumerate() {
         if let ScriptStep::Fault { fault, .. } = step {
             if fault.is_first() && at > 0 {
-                return Err(format!("`{}` must be the first step", fault.name()));
+                let what = format!("`{}` must be the first step", fault.name());
+                return Err(ScriptError(what));
             }
             if at + 1 < steps.len() {
-                return Err(format!("nothing can come after `{}`", fault.name()));
+                let what = format!("nothing can come after `{}`", fault.name());
+                return Err(ScriptError(what));
             }
         }
     }
@@ -180,33 +182,33 @@ impl FromIterator<(String, Value)> for StepMembers {
 }
 
 impl StepMembers {
-    pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, String> {
+    pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, ScriptError> {
         match self.0.remove(name) {
             None => Ok(None),
             Some(Value::String(it)) => Ok(Some(it)),
             Some(Value::Number(it)) => Ok(Some(it.to_string())),
-            Some(_) => Err(format!("`{name}` must be a text")),
+            Some(_) => Err(ScriptError(format!("`{name}` must be a text"))),
         }
     }
 
-    pub(super) fn number(&mut self, name: &str) -> Result<Option<u64>, String> {
+    pub(super) fn number(&mut self, name: &str) -> Result<Option<u64>, ScriptError> {
         let Some(value) = self.0.remove(name) else {
             return Ok(None);
         };
         let number = value
             .as_u64()
             .or_else(|| value.as_str().and_then(|it| it.parse().ok()));
-        let error = || format!("`{name}` must be a whole number that is not negative");
-        number.map(Some).ok_or_else(error)
+        let what = || format!("`{name}` must be a whole number that is not negative");
+        number.map(Some).ok_or_else(|| ScriptError(what()))
     }
 
-    fn time(&mut self, ms: &str, us: &str) -> Result<Duration, String> {
+    fn time(&mut self, ms: &str, us: &str) -> Result<Duration, ScriptError> {
         let ms = self.number(ms)?.unwrap_or_default();
         let us = self.number(us)?.unwrap_or_default();
         Ok(Duration::from_millis(ms).saturating_add(Duration::from_micros(us)))
     }
 
-    fn text_step(&mut self, text: Option<String>) -> Result<TextStep, String> {
+    fn text_step(&mut self, text: Option<String>) -> Result<TextStep, ScriptError> {
         let pieces = self.number("n")?;
         let size = self.number("size")?;
         let stamped = self.number("stamp")?.unwrap_or_default() > 0;
@@ -216,22 +218,28 @@ impl StepMembers {
         let size = size
             .ok()
             .filter(|it| *it > 0)
-            .ok_or("`size` must be at least 1")?;
+            .ok_or_else(|| ScriptError("`size` must be at least 1".to_owned()))?;
         let text = match (text.filter(|it| !it.is_empty()), pieces) {
             (Some(text), None) => text,
             (None, Some(pieces)) => {
                 let pieces = usize::try_from(pieces).unwrap_or(usize::MAX);
                 let length = pieces.saturating_mul(size);
                 if length > TEXT_BYTES_MAX {
-                    return Err(format!("more than {TEXT_BYTES_MAX} letters"));
+                    return Err(too_long());
                 }
                 filler(length)
             }
-            (None, None) => return Err("says nothing; give it a text, or `n`".to_owned()),
-            (Some(_), Some(_)) => return Err("has both a text and `n`; choose one".to_owned()),
+            (None, None) => {
+                let what = "says nothing; give it a text, or `n`";
+                return Err(ScriptError(what.to_owned()));
+            }
+            (Some(_), Some(_)) => {
+                let what = "has both a text and `n`; choose one";
+                return Err(ScriptError(what.to_owned()));
+            }
         };
         if text.len() > TEXT_BYTES_MAX {
-            return Err(format!("more than {TEXT_BYTES_MAX} letters"));
+            return Err(too_long());
         }
         Ok(TextStep {
             text,
@@ -243,21 +251,25 @@ impl StepMembers {
     }
 }
 
+fn too_long() -> ScriptError {
+    ScriptError(format!("more than {TEXT_BYTES_MAX} letters"))
+}
+
 fn filler(length: usize) -> String {
     "woven thread, ".chars().cycle().take(length).collect()
 }
 
 impl ScriptStep {
     /// Parses a step: one member names its kind, the others are its settings.
-    pub(super) fn read(mut members: StepMembers) -> Result<Self, String> {
+    pub(super) fn read(mut members: StepMembers) -> Result<Self, ScriptError> {
         let step = Self::of_kind(&mut members)?;
         match members.0.keys().next() {
             None => Ok(step),
-            Some(name) => Err(format!("`{name}` is not known here")),
+            Some(name) => Err(ScriptError(format!("`{name}` is not known here"))),
         }
     }
 
-    fn of_kind(members: &mut StepMembers) -> Result<Self, String> {
+    fn of_kind(members: &mut StepMembers) -> Result<Self, ScriptError> {
         if let Some(text) = members.text("text")? {
             return members.text_step(Some(text)).map(Self::Text);
         }
@@ -303,17 +315,17 @@ impl ScriptStep {
         if let Some(name) = members.text("fault")? {
             let fault = ScriptedFault::named(&name).ok_or_else(|| {
                 let names: Vec<&str> = ScriptedFault::all().map(ScriptedFault::name).collect();
-                format!("there is no fault `{name}`; there are {}", names.join(", "))
+                let names = names.join(", ");
+                ScriptError(format!("there is no fault `{name}`; there are {names}"))
             })?;
             return Ok(Self::Fault {
                 fault,
                 retry_after: members.text("retry_after")?,
             });
         }
-        Err(
-            "must have one of text, reasoning, refusal, call, silence_ms, held, usage, fault"
-                .to_owned(),
-        )
+        let what =
+            "must have one of text, reasoning, refusal, call, silence_ms, held, usage, fault";
+        Err(ScriptError(what.to_owned()))
     }
 }
 

@@ -133,7 +133,7 @@ impl Login {
         sign_in: PendingSignIn,
     ) {
         let outcome = tokio::select! {
-            outcome = sign_in.done => outcome,
+            outcome = sign_in.done => outcome.map_err(|error| error.to_string()),
             _ = self.cancelled => Err("the sign-in was cancelled".to_owned()),
         };
         state.accounts.logins().remove(&self.id);

@@ -107,7 +107,7 @@ impl Catalogue {
             let list_state = match vendors.models(&query.provider).await {
                 Ok(offered) => ListState::Models(offered.into()),
                 Err(why) => {
-                    let provider = &query.provider.name;
+                    let (provider, why) = (&query.provider.name, why.to_string());
                     tracing::info!(provider, why, "the models of a provider cannot be listed");
                     ListState::Failed
                 }

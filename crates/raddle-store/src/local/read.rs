@@ -180,7 +180,7 @@ impl EventRow {
             BodyError::Unavailable(what) => ReadError::Unavailable(what),
         })?;
         // The bytes are intact, so a newer version wrote something that this one does not know.
-        let event = records::decode(&json).map_err(newer)?;
+        let event = records::decode(&json).map_err(|error| newer(error.to_string()))?;
         Ok(Record {
             seq,
             at: self.at,

@@ -6,6 +6,7 @@ use raddle_config::{SandboxFolders, has_network, policy_of};
 use raddle_core::Settings;
 use raddle_sandbox::{Confinement, Policy};
 
+use crate::tool_call_error::ToolCallError;
 use crate::tool_deps::Operator;
 
 /// Returns the confinement of a command in a thread with these settings.
@@ -13,26 +14,29 @@ pub(super) fn confinement_of(
     settings: &Settings,
     own: &[PathBuf],
     operator: &dyn Operator,
-) -> Result<Confinement, String> {
-    let has_network = has_network(&settings.sandbox);
+) -> Result<Confinement, ToolCallError> {
+    let policy = policy(settings, own)?;
+    let network = has_network(&settings.sandbox).then(|| operator.hosts());
     Ok(Confinement {
-        policy: policy(settings, own)?,
-        network: has_network.then(|| operator.hosts()).transpose()?,
+        policy,
+        network: network.transpose().map_err(ToolCallError::new)?,
         accepts_second_tier: operator.accepts_second(),
     })
 }
 
 /// Rejects a thread's folder that resolves elsewhere since its client named it. It may block on the
 /// disk.
-pub(super) fn check_folder(settings: &Settings) -> Result<(), String> {
+pub(super) fn check_folder(settings: &Settings) -> Result<(), ToolCallError> {
     let cwd = Path::new(&settings.cwd);
     match std::fs::canonicalize(cwd) {
-        Ok(real) if real != Path::new(settings.real(&settings.cwd)) => Err(format!(
-            "{} leads to {} now, and led elsewhere when the user chose it, so nothing is run there. Ask the user to \
-             remove the link, or to name the folder of the thread again.",
-            cwd.display(),
-            real.display()
-        )),
+        Ok(real) if real != Path::new(settings.real(&settings.cwd)) => {
+            Err(ToolCallError::new(format!(
+                "{} leads to {} now, and led elsewhere when the user chose it, so nothing is run there. Ask the user to \
+                 remove the link, or to name the folder of the thread again.",
+                cwd.display(),
+                real.display()
+            )))
+        }
         // The start of the command reports a missing folder.
         _ => Ok(()),
     }
@@ -42,7 +46,7 @@ pub(super) fn check_folder(settings: &Settings) -> Result<(), String> {
 /// comes from a call.
 ///
 /// `own`: the server's own folders.
-pub(crate) fn policy(settings: &Settings, own: &[PathBuf]) -> Result<Policy, String> {
+pub(crate) fn policy(settings: &Settings, own: &[PathBuf]) -> Result<Policy, ToolCallError> {
     let real = |folder: &str| PathBuf::from(settings.real(folder));
     let folders = SandboxFolders {
         cwd: real(&settings.cwd),
@@ -50,8 +54,9 @@ pub(crate) fn policy(settings: &Settings, own: &[PathBuf]) -> Result<Policy, Str
         own,
     };
     policy_of(&settings.sandbox, folders, real).ok_or_else(|| {
-        "The workspace would be the whole disk. Ask the user to start the thread in a folder."
-            .to_owned()
+        ToolCallError::new(
+            "The workspace would be the whole disk. Ask the user to start the thread in a folder.",
+        )
     })
 }
 
@@ -74,7 +79,7 @@ pub fn workspaces(settings: &Settings) -> Vec<PathBuf> {
 
 /// Rejects a start folder that is hidden from the command: the command would find it empty without
 /// a reason.
-pub(super) fn check_visible(confinement: &Confinement, cwd: &Path) -> Result<(), String> {
+pub(super) fn check_visible(confinement: &Confinement, cwd: &Path) -> Result<(), ToolCallError> {
     let is_hidden = match &confinement.policy {
         Policy::FullAccess => false,
         Policy::Confined(rules) => rules.hidden.iter().any(|own| {
@@ -83,11 +88,11 @@ pub(super) fn check_visible(confinement: &Confinement, cwd: &Path) -> Result<(),
         }),
     };
     match is_hidden {
-        true => Err(format!(
+        true => Err(ToolCallError::new(format!(
             "{} belongs to the server itself, and commands in the sandbox do not see it. Name another workdir, or ask \
              the user to start the thread in another folder.",
             cwd.display()
-        )),
+        ))),
         false => Ok(()),
     }
 }

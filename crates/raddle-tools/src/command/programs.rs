@@ -15,6 +15,7 @@ use raddle_sandbox::{FileHolds, is_around_home, is_program, own_path, without_wr
 
 use super::confinement::workspaces;
 use crate::files::visited_paths;
+use crate::tool_call_error::ToolCallError;
 
 /// Folders that sandboxed commands may write, by name and by canonical path.
 pub(super) struct WritableFolders(Vec<PathBuf>);
@@ -27,9 +28,11 @@ impl WritableFolders {
     }
 
     /// Returns the folders of this thread, and of every other thread of this home.
-    fn of_all(settings: &Settings, holds: &FileHolds) -> Result<Self, String> {
+    fn of_all(settings: &Settings, holds: &FileHolds) -> Result<Self, ToolCallError> {
         let others = holds.written().all().map_err(|error| {
-            format!("It is not known which folders commands in the sandbox may write: {error}.")
+            ToolCallError::new(format!(
+                "It is not known which folders commands in the sandbox may write: {error}."
+            ))
         })?;
         // The user's programs are in the home. It does not count as writable only because a thread
         // worked there.
@@ -61,13 +64,13 @@ impl WritableFolders {
         without_writable(&path.unwrap_or_else(own_path), &self.0)
     }
 
-    /// Returns the reason to refuse commands with these names outside the sandbox, if one resolves
-    /// here by its name alone. `path` is the shortened `PATH`.
-    pub(super) fn refusal<'a>(
+    /// Rejects commands with these names outside the sandbox, if one resolves here by its name
+    /// alone. `path` is the shortened `PATH`.
+    pub(super) fn check_names<'a>(
         &self,
         names: impl IntoIterator<Item = &'a String>,
         path: &OsStr,
-    ) -> Option<String> {
+    ) -> Result<(), ToolCallError> {
         let is_name = |it: &&String| !it.is_empty() && !it.contains(['/', '\0', UNKNOWN]);
         let names: BTreeSet<&String> = names.into_iter().filter(is_name).collect();
         let folders: Vec<PathBuf> = std::env::split_paths(path).collect();
@@ -76,18 +79,18 @@ impl WritableFolders {
                 // Not yet executable files count too: a command could make them executable.
                 if self.are_passed_by(&file) {
                     let real = fs::canonicalize(&file).unwrap_or(file);
-                    return Some(format!(
+                    return Err(ToolCallError::new(format!(
                         "Commands in the sandbox can exchange the file that `{name}` stands for, so it is not run outside \
                          the sandbox by its name. Call it by its path: {}.",
                         real.display()
-                    ));
+                    )));
                 }
                 if is_program(&file) {
                     break;
                 }
             }
         }
-        None
+        Ok(())
     }
 }
 
@@ -99,13 +102,11 @@ pub(super) fn search_path(
     names: &[String],
     path: Option<OsString>,
     holds: &FileHolds,
-) -> Result<OsString, String> {
+) -> Result<OsString, ToolCallError> {
     let folders = WritableFolders::of_all(settings, holds)?;
     let path = folders.shortened(path);
-    match folders.refusal(names, &path) {
-        Some(why) => Err(why),
-        None => Ok(path),
-    }
+    folders.check_names(names, &path)?;
+    Ok(path)
 }
 
 #[cfg(test)]
@@ -199,11 +200,11 @@ mod tests {
             // Programs named by path are checked as files.
             ("./direct", false),
         ] {
-            let refusal = folders.refusal(&[name.to_owned()], &path);
-            assert_eq!(refusal.is_some(), is_refused, "{name}: {refusal:?}");
+            let checked = folders.check_names(&[name.to_owned()], &path);
+            assert_eq!(checked.is_err(), is_refused, "{name}: {checked:?}");
         }
-        let refusal = folders.refusal(&["direct".to_owned()], &path);
+        let checked = folders.check_names(&["direct".to_owned()], &path);
         let real = at("work/bin/own").display().to_string();
-        assert!(refusal.is_some_and(|it| it.contains(&real)));
+        assert!(checked.is_err_and(|it| it.to_string().contains(&real)));
     }
 }

@@ -16,6 +16,7 @@ use super::confinement::check_folder;
 use super::programs::search_path;
 use crate::arguments;
 use crate::shell::{self, ApprovalSubject, DigestInput};
+use crate::tool_call_error::ToolCallError;
 
 /// Wait for a command's output: the default, and the limits.
 const YIELD_MS: u64 = 10_000;
@@ -100,7 +101,7 @@ pub(crate) fn parse_request(
     settings: &Settings,
     call: &ToolCall,
     allows_login: bool,
-) -> Option<Result<CommandRequest, String>> {
+) -> Option<Result<CommandRequest, ToolCallError>> {
     let request = match call.tool.as_str() {
         "exec_command" => exec_command(settings, call),
         "shell" | "shell_command" | "local_shell" | "container.exec" => shell(settings, call),
@@ -117,7 +118,7 @@ pub(crate) fn parse_request(
     }))
 }
 
-fn exec_command(settings: &Settings, call: &ToolCall) -> Result<CommandRequest, String> {
+fn exec_command(settings: &Settings, call: &ToolCall) -> Result<CommandRequest, ToolCallError> {
     let it: ExecCommand = arguments::read(call)?;
     let shell = it.shell.unwrap_or_else(|| SHELL.to_owned());
     let yield_ms = it.yield_time_ms.unwrap_or(YIELD_MS);
@@ -135,12 +136,12 @@ fn exec_command(settings: &Settings, call: &ToolCall) -> Result<CommandRequest, 
     })
 }
 
-fn shell(settings: &Settings, call: &ToolCall) -> Result<CommandRequest, String> {
+fn shell(settings: &Settings, call: &ToolCall) -> Result<CommandRequest, ToolCallError> {
     let it: ShellArgs = arguments::read(call)?;
     let words = match it.command {
         CommandLine::Text(line) => in_shell(SHELL.to_owned(), it.login, &line),
         CommandLine::Words(words) if words.is_empty() => {
-            return Err("The command must not be empty.".to_owned());
+            return Err(ToolCallError::new("The command must not be empty."));
         }
         CommandLine::Words(words) => words,
     };
@@ -198,13 +199,13 @@ fn without_login(words: Vec<String>) -> Vec<String> {
     remaining
 }
 
-fn is_escalated(permissions: Option<&str>) -> Result<bool, String> {
+fn is_escalated(permissions: Option<&str>) -> Result<bool, ToolCallError> {
     match permissions {
         None | Some("use_default") => Ok(false),
         Some("require_escalated") => Ok(true),
-        Some(other) => Err(format!(
+        Some(other) => Err(ToolCallError::new(format!(
             "sandbox_permissions must be use_default or require_escalated, and not {other}."
-        )),
+        ))),
     }
 }
 
@@ -217,7 +218,7 @@ pub(crate) fn is_confined(settings: &Settings) -> bool {
 }
 
 /// Resolves the folder in which the command starts. It grants no access by itself.
-fn folder(settings: &Settings, named: Option<&str>) -> Result<PathBuf, String> {
+fn folder(settings: &Settings, named: Option<&str>) -> Result<PathBuf, ToolCallError> {
     let own = PathBuf::from(&settings.cwd);
     let folder = match named.filter(|named| !named.is_empty()) {
         Some(named) => own.join(named),
@@ -225,7 +226,9 @@ fn folder(settings: &Settings, named: Option<&str>) -> Result<PathBuf, String> {
     };
     match folder.is_absolute() {
         true => Ok(folder),
-        false => Err("The thread has no working folder; name an absolute workdir.".to_owned()),
+        false => Err(ToolCallError::new(
+            "The thread has no working folder; name an absolute workdir.",
+        )),
     }
 }
 
@@ -242,7 +245,7 @@ pub(super) fn folders(settings: &Settings, cwd: &Path, beyond: bool) -> Vec<Path
 
 /// Whether a call may run a program by name outside the sandbox, so that `PATH` matters.
 pub(crate) fn needs_path(settings: &Settings, call: &ToolCall) -> bool {
-    let is_beyond = |it: Result<CommandRequest, String>| it.is_ok_and(|it| it.beyond);
+    let is_beyond = |it: Result<CommandRequest, ToolCallError>| it.is_ok_and(|it| it.beyond);
     call.tool == "write_stdin" || parse_request(settings, call, false).is_some_and(is_beyond)
 }
 
@@ -259,12 +262,16 @@ pub(crate) fn command_intent(
         && let Err(why) = check_folder(settings)
             .and_then(|()| search_path(settings, &request.names(), path, holds).map(drop))
     {
-        return (ItemBody::Command(request.item()), ToolIntent::Refused(why));
+        let refused = ToolIntent::Refused(why.to_string());
+        return (ItemBody::Command(request.item()), refused);
     }
     let subject = request.subject(settings, holds);
     let digest = match approval_digest(subject, request.beyond, &request.call) {
         Ok(digest) => digest,
-        Err(why) => return (ItemBody::Command(request.item()), ToolIntent::Refused(why)),
+        Err(why) => {
+            let refused = ToolIntent::Refused(why.to_string());
+            return (ItemBody::Command(request.item()), refused);
+        }
     };
     let act = Act {
         digest,
@@ -281,9 +288,9 @@ pub(super) fn approval_digest(
     subject: ApprovalSubject,
     beyond: bool,
     call: &str,
-) -> Result<String, String> {
+) -> Result<String, ToolCallError> {
     match subject.digest {
-        Err(why) if beyond => Err(why.to_string()),
+        Err(why) if beyond => Err(ToolCallError::new(why)),
         Err(_) => Ok(format!("unseen files of {call}")),
         Ok(digest) => Ok(digest),
     }

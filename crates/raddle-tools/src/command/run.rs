@@ -18,6 +18,7 @@ use super::programs::search_path;
 use super::request::{CommandRequest, WaitMode, is_confined};
 use super::terminals::{CommandOwner, RunningCommand};
 use crate::shell;
+use crate::tool_call_error::ToolCallError;
 use crate::tool_deps::ToolDeps;
 use crate::truncation::TruncatedOutput;
 
@@ -58,10 +59,7 @@ impl CommandRequest {
         };
         // This check comes first: a command that runs alongside could change the files of the
         // digest.
-        if let Some(why) = inner
-            .terminals
-            .sandboxed_conflict(&request.owner(&job, &item))
-        {
+        if let Err(why) = inner.terminals.check_sandboxed(&request.owner(&job, &item)) {
             return refused(item, &format!("This was not run: {why}"));
         }
         // An approval covers the files as they were then. Without a sandbox around the command, no
@@ -108,15 +106,15 @@ impl CommandRequest {
     }
 
     /// Rejects a command that is too long to show in full to the user who approves it.
-    pub(crate) fn check_length(self) -> Result<Self, String> {
+    pub(crate) fn check_length(self) -> Result<Self, ToolCallError> {
         let line = shell::quoted(&self.words);
         match shell::is_shown_whole(&line) {
             true => Ok(self),
-            false => Err(format!(
+            false => Err(ToolCallError::new(format!(
                 "The command was not run: its {} bytes are too long to be shown in full to the user who approves it. Write \
                  them to a script file, and run that.",
                 line.len()
-            )),
+            ))),
         }
     }
 
@@ -187,7 +185,7 @@ impl CommandRequest {
         owner: CommandOwner,
         is_users: bool,
         hold: Option<FileHold>,
-    ) -> Result<(Arc<RunningCommand>, Vec<Notice>), String> {
+    ) -> Result<(Arc<RunningCommand>, Vec<Notice>), ToolCallError> {
         let path = inner.path.get().await;
         let (own, operator) = (inner.own.clone(), inner.operator.clone());
         let holds = inner.sandbox.holds().clone();
@@ -218,7 +216,7 @@ impl CommandRequest {
             }
             confinement_of(&settings, &own, &*operator).map(|it| (it, env))
         });
-        let (confinement, env) = plan_task.await.map_err(|error| error.to_string())??;
+        let (confinement, env) = plan_task.await.map_err(ToolCallError::new)??;
         let mut words = self.words.iter().map(Into::into);
         let launch = Launch {
             program: words.next().unwrap_or_default(),
@@ -240,15 +238,13 @@ impl CommandRequest {
             false => Stdio::Joined,
         };
         let opened = inner.launcher.open(stdio);
-        let (process, start) = opened.map_err(|error| error.to_string())?;
+        let (process, start) = opened.map_err(ToolCallError::new)?;
         let mut exit = process.exit;
         let running = inner.terminals.add(owner, process.input, process.control)?;
         let started = async {
-            let started = start
-                .confined(&sandboxed.confined)
-                .map_err(|it| it.to_string());
-            started?;
-            exit.started().await.map_err(|error| error.to_string())
+            let started = start.confined(&sandboxed.confined);
+            started.map_err(ToolCallError::new)?;
+            exit.started().await.map_err(ToolCallError::new)
         };
         match started.await {
             Ok(pid) => {
@@ -287,19 +283,19 @@ pub(super) async fn hold(
     sandbox: &SandboxService,
     command: &str,
     paths: Vec<PathBuf>,
-) -> Result<FileHold, String> {
+) -> Result<FileHold, ToolCallError> {
     let result = sandbox.holds().hold(command.to_owned(), paths).await;
     result.map_err(|error| match error {
         HoldError::Busy(HoldConflict { path, about }) => {
             tracing::info!(path = %path.display(), about, "an approved command timed out waiting for a sandboxed command");
-            format!(
+            ToolCallError::new(format!(
                 "a command in the sandbox, of another thread or client, still runs and may write {}, which the approval of \
                  this command covers: {}. Wait until it is over, or ask the user to end it, and call again.",
                 path.display(),
                 shell::display_line(&about)
-            )
+            ))
         }
-        HoldError::Io(_) => format!("{error}."),
+        HoldError::Io(_) => ToolCallError::new(format!("{error}.")),
     })
 }
 
@@ -322,13 +318,13 @@ async fn confine(
     launch: Launch,
     confinement: raddle_sandbox::Confinement,
     wait: Duration,
-) -> Result<(ConfinedProcess, Vec<HoldConflict>), String> {
+) -> Result<(ConfinedProcess, Vec<HoldConflict>), ToolCallError> {
     let plan = sandbox.plan_within(launch, confinement, wait).await;
-    let plan = plan.map_err(|error| error.to_string())?;
+    let plan = plan.map_err(ToolCallError::new)?;
     let conflicts = plan.conflicts().to_vec();
     let sandboxed = tokio::task::spawn_blocking(move || plan.wrap()).await;
-    let sandboxed = sandboxed.map_err(|error| error.to_string())?;
-    let sandboxed = sandboxed.map_err(|error| error.to_string())?;
+    let sandboxed = sandboxed.map_err(ToolCallError::new)?;
+    let sandboxed = sandboxed.map_err(ToolCallError::new)?;
     Ok((sandboxed, conflicts))
 }
 

@@ -20,6 +20,7 @@ use super::run::{hold, listen_result, refused};
 use super::terminals::{RunningCommand, Terminals};
 use crate::arguments;
 use crate::shell::{self, ApprovalSubject, DigestInput};
+use crate::tool_call_error::ToolCallError;
 use crate::tool_deps::ToolDeps;
 use crate::truncation::TruncatedOutput;
 
@@ -61,27 +62,25 @@ pub(crate) fn parse_write(
     terminals: &Terminals,
     thread: ThreadId,
     call: &ToolCall,
-) -> Result<StdinWrite, String> {
+) -> Result<StdinWrite, ToolCallError> {
     let it: WriteStdin = arguments::read(call)?;
     let running = terminals.get(thread, it.session_id).ok_or_else(|| {
-        format!(
+        ToolCallError::new(format!(
             "No command runs with the session ID {}. It has ended, perhaps with its turn.",
             it.session_id
-        )
+        ))
     })?;
     if !it.chars.is_empty() && it.chars != INTERRUPT && running.input.is_none() {
-        return Err(
+        return Err(ToolCallError::new(
             "The command has no terminal, so nothing can be typed into it but \\u0003, which ends it. Start it again \
-             with tty true."
-                .to_owned(),
-        );
+             with tty true.",
+        ));
     }
     if !shell::is_shown_whole(&format!("{}{}", running.typed_line(), it.chars)) {
-        return Err(
+        return Err(ToolCallError::new(
             "Nothing was typed: it is too long to be shown in full to the user who approves it. Write it to a file, and \
-             type less."
-                .to_owned(),
-        );
+             type less.",
+        ));
     }
     let yield_ms = match it.chars.is_empty() {
         true => {
@@ -115,12 +114,12 @@ pub(crate) fn write_intent(
         return (body, ToolIntent::Harmless);
     }
     if let Err(why) = write.refuse_replaceable(settings, path, holds) {
-        return (body, ToolIntent::Refused(why));
+        return (body, ToolIntent::Refused(why.to_string()));
     }
     let subject = write.subject(settings, holds);
     let digest = match approval_digest(subject, write.running.owner.beyond, &write.call) {
         Ok(digest) => digest,
-        Err(why) => return (body, ToolIntent::Refused(why)),
+        Err(why) => return (body, ToolIntent::Refused(why.to_string())),
     };
     let act = Act {
         digest,
@@ -184,7 +183,7 @@ impl StdinWrite {
         settings: &Settings,
         path: Option<OsString>,
         holds: &FileHolds,
-    ) -> Result<(), String> {
+    ) -> Result<(), ToolCallError> {
         if !self.running.owner.beyond || !is_confined(settings) {
             return Ok(());
         }
@@ -240,7 +239,7 @@ impl StdinWrite {
         let began = Instant::now();
         let item = self.item();
         let is_harmless = self.is_harmless();
-        if let Some(why) = inner.terminals.sandboxed_conflict(&self.running.owner)
+        if let Err(why) = inner.terminals.check_sandboxed(&self.running.owner)
             && !is_harmless
         {
             return refused(item, &format!("Nothing was typed: {why}"));

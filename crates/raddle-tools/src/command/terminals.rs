@@ -11,6 +11,8 @@ use raddle_sandbox::{ConfinedProcess, Control, Exit, FileHold, Input, Output};
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
+use crate::tool_call_error::ToolCallError;
+
 /// Maximum number of running commands per thread.
 const RUNNING_MAX: usize = 64;
 
@@ -95,7 +97,7 @@ impl Terminals {
         owner: CommandOwner,
         input: Option<Input>,
         control: Control,
-    ) -> Result<Arc<RunningCommand>, String> {
+    ) -> Result<Arc<RunningCommand>, ToolCallError> {
         let mut all = self.all();
         let commands = all.values().filter(|it| it.owner.thread == owner.thread);
         let evicted = evict(commands.map(|it| (it.id, it.output().state())))?;
@@ -119,23 +121,24 @@ impl Terminals {
         Ok(running)
     }
 
-    /// Returns the reason to refuse a command outside the sandbox while sandboxed commands of the
-    /// thread run. They could replace approved files before the command runs.
-    pub(super) fn sandboxed_conflict(&self, owner: &CommandOwner) -> Option<String> {
+    /// Rejects a command outside the sandbox while sandboxed commands of the thread run. They could
+    /// replace approved files before the command runs.
+    pub(super) fn check_sandboxed(&self, owner: &CommandOwner) -> Result<(), ToolCallError> {
         if !owner.beyond {
-            return None;
+            return Ok(());
         }
         let all = self.all();
         let commands = all.values().filter(|it| it.owner.thread == owner.thread);
         let sandboxed = commands.filter(|it| !it.owner.beyond && it.output().exit.is_none());
         let ids: Vec<String> = sandboxed.map(|it| it.id.to_string()).collect();
-        (!ids.is_empty()).then(|| {
-            format!(
+        match ids.is_empty() {
+            true => Ok(()),
+            false => Err(ToolCallError::new(format!(
                 "no command may run outside the sandbox while commands of this thread run in it. End these sessions first, \
                  each with write_stdin and \\u0003, or wait for them, and call again: {}",
                 ids.join(", ")
-            )
-        })
+            ))),
+        }
     }
 
     /// Whether a command of this thread holds files.
@@ -366,7 +369,7 @@ enum State {
 
 /// Chooses which exited command of a thread, oldest first, is dropped for a new one; fails if too
 /// many run.
-fn evict(commands: impl Iterator<Item = (u64, State)>) -> Result<Option<u64>, String> {
+fn evict(commands: impl Iterator<Item = (u64, State)>) -> Result<Option<u64>, ToolCallError> {
     let (mut running, mut unread) = (0, Vec::new());
     for (id, state) in commands {
         match state {
@@ -376,9 +379,9 @@ fn evict(commands: impl Iterator<Item = (u64, State)>) -> Result<Option<u64>, St
         }
     }
     if running >= RUNNING_MAX {
-        return Err(format!(
+        return Err(ToolCallError::new(format!(
             "{RUNNING_MAX} commands of this thread still run; end some before you start more."
-        ));
+        )));
     }
     let is_full = unread.len() >= ENDED_MAX;
     Ok(unread.first().copied().filter(|_| is_full))

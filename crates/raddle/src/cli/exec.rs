@@ -224,7 +224,8 @@ impl FromStr for Budget {
                     "`{value}` is not a valid {key}; give a number above 0"
                 ));
             }
-            format!("budget.turn.{key}={value}").parse()
+            let bound = format!("budget.turn.{key}={value}").parse::<Override>();
+            bound.map_err(|error| error.to_string())
         };
         let bounds: Vec<Override> = text.split(',').map(bound).collect::<Result<_, _>>()?;
         let twice = |(at, it): &(usize, &Override)| {

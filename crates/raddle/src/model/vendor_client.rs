@@ -4,7 +4,7 @@ use std::path::Path;
 
 use raddle_config::{
     KeySource, OfferedModel, PendingSignIn, Provider, Secret, SignIn, SignInKind, SignInMethod,
-    Vendors,
+    VendorRequestError, Vendors,
 };
 use raddle_core::ports::BoxFuture;
 use raddle_model::{ListedModel, ModelClient};
@@ -52,7 +52,7 @@ impl Vendors for VendorClient {
     fn models<'a>(
         &'a self,
         provider: &'a Provider,
-    ) -> BoxFuture<'a, Result<Vec<OfferedModel>, String>> {
+    ) -> BoxFuture<'a, Result<Vec<OfferedModel>, VendorRequestError>> {
         Box::pin(async move {
             let listed = self.listed(provider).await;
             let listed = listed.map_err(|error| error.to_string())?.into_iter();
@@ -64,7 +64,7 @@ impl Vendors for VendorClient {
     fn account<'a>(
         &'a self,
         provider: &'a Provider,
-    ) -> BoxFuture<'a, Result<Option<SignInKind>, String>> {
+    ) -> BoxFuture<'a, Result<Option<SignInKind>, VendorRequestError>> {
         Box::pin(async move {
             if !matches!(provider.key, KeySource::Stored(_)) {
                 return Ok(None);
@@ -77,7 +77,10 @@ impl Vendors for VendorClient {
         })
     }
 
-    fn renew<'a>(&'a self, provider: &'a Provider) -> BoxFuture<'a, Result<(), String>> {
+    fn renew<'a>(
+        &'a self,
+        provider: &'a Provider,
+    ) -> BoxFuture<'a, Result<(), VendorRequestError>> {
         Box::pin(async move {
             let KeySource::Stored(SignIn {
                 oauth: Some(oauth), ..
@@ -88,7 +91,8 @@ impl Vendors for VendorClient {
             match self.keys.stored_credential(provider).await? {
                 Some(StoredCredential::Tokens { access, .. }) => {
                     let renewed = self.keys.renewed(provider, oauth, &access);
-                    renewed.await.map(drop).map_err(|error| error.to_string())
+                    renewed.await.map_err(|error| error.to_string())?;
+                    Ok(())
                 }
                 _ => Ok(()),
             }
@@ -99,16 +103,17 @@ impl Vendors for VendorClient {
         &'a self,
         provider: &'a Provider,
         key: Secret,
-    ) -> BoxFuture<'a, Result<(), String>> {
+    ) -> BoxFuture<'a, Result<(), VendorRequestError>> {
         Box::pin(async move {
             sign_in_of(provider)?;
             let key = key.0.trim().to_owned();
             if key.is_empty() {
-                return Err("the key is empty".to_owned());
+                return Err(VendorRequestError::new("the key is empty"));
             }
             self.keys
                 .store_credential(provider, Some(StoredCredential::Key { key }))
-                .await
+                .await?;
+            Ok(())
         })
     }
 
@@ -116,7 +121,7 @@ impl Vendors for VendorClient {
         &'a self,
         provider: &'a Provider,
         method: SignInMethod,
-    ) -> BoxFuture<'a, Result<PendingSignIn, String>> {
+    ) -> BoxFuture<'a, Result<PendingSignIn, VendorRequestError>> {
         Box::pin(async move {
             let name = &provider.name;
             let oauth = sign_in_of(provider)?.oauth.as_ref().ok_or_else(|| {
@@ -134,13 +139,20 @@ impl Vendors for VendorClient {
                     let tokens = started.tokens.await?;
                     keys.store_credential(&provider, Some(keys::tokens(tokens, None, &oauth)))
                         .await
+                        .map_err(VendorRequestError::from)
                 }),
             })
         })
     }
 
-    fn forget<'a>(&'a self, provider: &'a Provider) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(async move { self.keys.store_credential(provider, None).await })
+    fn forget<'a>(
+        &'a self,
+        provider: &'a Provider,
+    ) -> BoxFuture<'a, Result<(), VendorRequestError>> {
+        Box::pin(async move {
+            self.keys.store_credential(provider, None).await?;
+            Ok(())
+        })
     }
 }
 

@@ -160,7 +160,7 @@ async fn an_approved_call_is_judged_again_before_it_runs() {
 #[tokio::test]
 async fn a_call_allowed_by_policy_is_judged_again_before_it_runs() {
     use RaceChange::{Approval, Nothing, Rule, Written};
-    let needs_approval = "This was not done: by now someone must say yes to it ";
+    let needs_approval = "This was not done: it now needs an approval ";
     for (meanwhile, expected) in [
         (Nothing, "did writes"),
         (Written, "did writes"),

@@ -17,7 +17,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountLogout>) {
         let logout = async {
             let account = ProviderAccount::of(&state, None).await?;
             let deleted = account.vendors.forget(&account.provider).await;
-            deleted.map_err(|why| WireError::Refused(why.into()))
+            deleted.map_err(|why| WireError::Refused(why.to_string().into()))
         };
         let logged_out = logout.await;
         let is_logged_out = logged_out.is_ok();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use raddle_config::{KeySource, SignInKind};
+use raddle_config::{KeySource, SignInKind, VendorRequestError};
 use raddle_protocol::methods::AccountRead;
 use raddle_protocol::{Account, ChatgptAccount, GetAccountResponse, PlanType};
 
@@ -23,7 +23,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountRead>) {
         let Ok(account_of_provider) = ProviderAccount::of(&state, None).await else {
             return call.reply.ok(&response(None, false));
         };
-        let refused = |why: String| WireError::Refused(why.into());
+        let refused = |why: VendorRequestError| WireError::Refused(why.to_string().into());
         let account = async {
             if call.params.refresh_token
                 && let Err(why) = account_of_provider
@@ -33,6 +33,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountRead>) {
             {
                 // The account is still known if its token cannot be renewed.
                 let provider = &account_of_provider.provider.name;
+                let why = why.to_string();
                 tracing::warn!(provider, why, "the token was not renewed");
             }
             account_of_provider

@@ -301,6 +301,6 @@ impl RawEvent {
             row_codec::BodyError::Damaged(what) => read::corrupt(seq, what),
             row_codec::BodyError::Unavailable(what) => ReadError::Unavailable(what),
         })?;
-        records::decode(&json).map_err(newer)
+        records::decode(&json).map_err(|error| newer(error.to_string()))
     }
 }

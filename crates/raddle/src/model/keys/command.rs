@@ -80,7 +80,8 @@ async fn run(launcher: &Launcher, command: &KeyCommand, bounds: Bounds) -> Resul
         cwd: command.cwd.clone(),
         env,
     };
-    let written = launcher.output(launch, KEY_BYTES_MAX).await?;
+    let written = launcher.output(launch, KEY_BYTES_MAX).await;
+    let written = written.map_err(|error| error.to_string())?;
     String::from_utf8(written).map_err(|_| "what it writes is no text".to_owned())
 }
 

@@ -157,7 +157,10 @@ fn nothing_but_a_socket_is_removed() {
     let path = folder.path().join("precious");
     std::fs::write(&path, "data").expect("a file");
     let stderr = refused(&format!("unix://{}", text(&path)), folder.path());
-    assert!(stderr.contains("not a socket"), "{stderr}");
+    assert!(
+        stderr.contains("is not a socket; move the file away, or name another path"),
+        "{stderr}"
+    );
     assert_eq!(std::fs::read_to_string(&path).expect("still there"), "data");
 }
 

@@ -55,7 +55,7 @@ async fn store_key(
 ) -> Result<(), WireError> {
     let account = ProviderAccount::of(state, provider).await?;
     let stored = account.vendors.store_key(&account.provider, key).await;
-    stored.map_err(|why| WireError::Refused(why.into()))
+    stored.map_err(|why| WireError::Refused(why.to_string().into()))
 }
 
 async fn through_pages(
@@ -81,7 +81,7 @@ async fn through_pages(
         Ok(pending) => pending,
         Err(why) => {
             state.accounts.take(&login.id);
-            return reply.error(WireError::Refused(why.into()));
+            return reply.error(WireError::Refused(why.to_string().into()));
         }
     };
     let login_id = login.id.clone();
