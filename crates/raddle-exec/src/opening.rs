@@ -1,14 +1,16 @@
 //! Connects and opens the thread of a plan: the client's identity, and the reads before the turn.
 
+use std::path::PathBuf;
+
 use raddle_client::{CallError, Client, ConnectError, Options, ServerAddress, ThreadFollower};
 use raddle_protocol::methods::{ConfigRead, ThreadList};
 use raddle_protocol::{AskForApproval, ConfigReadParams, ThreadId};
 use serde_json::{Value, json};
 
-use super::plan::{Plan, ThreadSelector};
+use super::options::{ThreadSelector, Unattended};
+use super::plan::Plan;
 use super::questions::DeferredAnswers;
 use super::vendor;
-use crate::cli::Unattended;
 
 /// Sources of the threads that `--last` considers: all of them.
 const KINDS: [&str; 4] = ["cli", "vscode", "exec", "appServer"];
@@ -16,48 +18,78 @@ const KINDS: [&str; 4] = ["cli", "vscode", "exec", "appServer"];
 /// The variable in which the stock SDK names itself.
 const ORIGINATOR: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
 
-pub(super) async fn connect(address: ServerAddress) -> Result<Client, String> {
+/// Reason why the thread of a plan cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OpenError {
+    #[error(transparent)]
+    Connect(ConnectError),
+    /// The server's own message is on stderr, just above.
+    #[error("{0}; `raddle app-server </dev/null` says more")]
+    ServerEnded(ConnectError),
+    #[error("the configuration cannot be read")]
+    Config(#[source] FailedCall),
+    #[error("the thread cannot be started")]
+    Start(#[source] FailedCall),
+    #[error("the thread {thread} cannot be resumed")]
+    Resume {
+        thread: ThreadId,
+        source: FailedCall,
+    },
+    #[error("the threads cannot be listed")]
+    List(#[source] FailedCall),
+    #[error(transparent)]
+    ListParams(serde_json::Error),
+    #[error("there is no thread to continue")]
+    NoThread,
+    #[error("there is no thread of {} to continue; --all looks in every folder", .cwd.display())]
+    NoThreadOf { cwd: PathBuf },
+}
+
+/// A failed call. Its text is the server's message alone.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", error_text(.0))]
+pub(super) struct FailedCall(CallError);
+
+pub(super) async fn connect(address: ServerAddress) -> Result<Client, OpenError> {
     let client = Client::connect(address, options(), DeferredAnswers).await;
-    client.map_err(|error| unreachable(&error))
+    client.map_err(|error| match error {
+        ConnectError::Ended(_) => OpenError::ServerEnded(error),
+        error => OpenError::Connect(error),
+    })
 }
 
 /// Opens the thread of the plan.
-pub(super) async fn open(plan: &Plan, client: &Client) -> Result<ThreadFollower, String> {
-    let thread = match plan.thread {
+pub(super) async fn open(plan: &Plan, client: &Client) -> Result<ThreadFollower, OpenError> {
+    let thread = match plan.options.thread {
         ThreadSelector::New => {
             let mut params = plan.start();
             params.model_provider = provider(plan, client).await?;
             let opened = client.start(params).await;
-            return opened
-                .map_err(|error| format!("the thread cannot be started: {}", error_text(&error)));
+            return opened.map_err(|error| OpenError::Start(FailedCall(error)));
         }
         ThreadSelector::Old(thread) => thread,
         ThreadSelector::Last { of_any_folder } => last(plan, client, of_any_folder).await?,
     };
     let opened = client.resume(plan.resume(thread)).await;
-    opened.map_err(|error| {
-        format!(
-            "the thread {thread} cannot be resumed: {}",
-            error_text(&error)
-        )
+    opened.map_err(|error| OpenError::Resume {
+        thread,
+        source: FailedCall(error),
     })
 }
 
 /// Returns the newest thread.
-async fn last(plan: &Plan, client: &Client, of_any_folder: bool) -> Result<ThreadId, String> {
+async fn last(plan: &Plan, client: &Client, of_any_folder: bool) -> Result<ThreadId, OpenError> {
     let cwd = (!of_any_folder).then(|| plan.cwd.display().to_string());
     let params = json!({ "limit": 1, "sortKey": "updated_at", "cwd": cwd, "sourceKinds": KINDS });
-    let params = serde_json::from_value(params).map_err(|error| error.to_string())?;
+    let params = serde_json::from_value(params).map_err(OpenError::ListParams)?;
     let threads = client.call::<ThreadList>(params).await;
-    let threads =
-        threads.map_err(|error| format!("the threads cannot be listed: {}", error_text(&error)))?;
+    let threads = threads.map_err(|error| OpenError::List(FailedCall(error)))?;
     match threads.data.first() {
         Some(thread) => Ok(thread.id),
-        None if of_any_folder => Err("there is no thread to continue".to_owned()),
-        None => Err(format!(
-            "there is no thread of {} to continue; --all looks in every folder",
-            plan.cwd.display()
-        )),
+        None if of_any_folder => Err(OpenError::NoThread),
+        None => Err(OpenError::NoThreadOf {
+            cwd: plan.cwd.clone(),
+        }),
     }
 }
 
@@ -67,10 +99,10 @@ pub(super) async fn asking_again(
     plan: &Plan,
     client: &Client,
     follow: &ThreadFollower,
-) -> Result<Option<AskForApproval>, String> {
+) -> Result<Option<AskForApproval>, OpenError> {
     let is_silent = follow.thread().approval_policy == Some(AskForApproval::Never);
     let has_user = plan.unattended == Unattended::Ask;
-    let is_explicit = plan.thread == ThreadSelector::New || plan.approval().is_some();
+    let is_explicit = plan.options.thread == ThreadSelector::New || plan.approval().is_some();
     if is_explicit || !is_silent || !has_user {
         return Ok(None);
     }
@@ -84,7 +116,7 @@ pub(super) async fn asking_again(
 }
 
 /// Returns the provider to use if only the SDK's key or address selects one.
-async fn provider(plan: &Plan, client: &Client) -> Result<Option<String>, String> {
+async fn provider(plan: &Plan, client: &Client) -> Result<Option<String>, OpenError> {
     if plan.options.remote.is_some() || !vendor::is_given(&plan.settings) {
         return Ok(None);
     }
@@ -94,14 +126,14 @@ async fn provider(plan: &Plan, client: &Client) -> Result<Option<String>, String
     Ok((!is_named).then(|| vendor::PROVIDER.to_owned()))
 }
 
-async fn config(client: &Client) -> Result<Value, String> {
+async fn config(client: &Client) -> Result<Value, OpenError> {
     let params = ConfigReadParams {
         cwd: None,
         include_layers: false,
     };
     let read = client.call::<ConfigRead>(params).await;
     read.map(|it| it.config)
-        .map_err(|error| format!("the configuration cannot be read: {}", error_text(&error)))
+        .map_err(|error| OpenError::Config(FailedCall(error)))
 }
 
 fn options() -> Options {
@@ -112,14 +144,6 @@ fn options() -> Options {
     // For the folders of `--add-dir`.
     options.experimental = true;
     options
-}
-
-fn unreachable(error: &ConnectError) -> String {
-    match error {
-        // The server's own message is on stderr, just above.
-        ConnectError::Ended(_) => format!("{error}; `raddle app-server </dev/null` says more"),
-        error => error.to_string(),
-    }
 }
 
 /// Returns the message of a rejected call.

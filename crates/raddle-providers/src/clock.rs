@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use raddle_core::Timestamp;
 
 /// Returns the current time.
-pub(crate) fn now() -> Timestamp {
+pub fn now() -> Timestamp {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

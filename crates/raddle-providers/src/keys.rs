@@ -19,9 +19,9 @@ use rustix::fs::OFlags;
 use tokio::time::{Instant, sleep};
 
 use self::command::Bounds;
+pub(super) use self::command::OperatorRules;
 use super::credentials::{Credentials, StoredCredential, TokenIssuer};
 use super::outcome::CallFailure;
-use crate::rules::RuleStore;
 
 /// The remaining lifetime at which a token is renewed.
 const MARGIN: Duration = Duration::from_secs(60);
@@ -64,7 +64,7 @@ pub(crate) struct Keys {
     /// Held while a token is renewed.
     renewing: Arc<tokio::sync::Mutex<()>>,
     /// The operator's rules for commands.
-    rules: Option<RuleStore>,
+    rules: Option<OperatorRules>,
     /// Workspaces of threads, and folders that their commands may write.
     workspaces: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
@@ -78,7 +78,7 @@ impl Keys {
         launcher: Launcher,
         client: ModelClient,
         home: &Path,
-        rules: Option<RuleStore>,
+        rules: Option<OperatorRules>,
     ) -> Self {
         let here = std::env::current_dir().ok();
         // Starting in the user's home folder does not make it a workspace.

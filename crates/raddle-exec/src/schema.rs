@@ -18,12 +18,23 @@ const STEPS_MAX: usize = 1024;
 #[derive(Clone, Debug)]
 pub(super) struct Schema(Value);
 
+/// The place of a problem in a schema or in a text, and the reason.
+#[derive(Clone, Debug, Default, PartialEq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct SchemaError(String);
+
+impl From<String> for SchemaError {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
 impl Schema {
     /// Parses a schema. The error has the path of the problem.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    pub(super) fn read(text: &str) -> Result<Self, SchemaError> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if !value.is_object() {
-            return Err("it is no object".to_owned());
+            return Err("it is no object".to_owned().into());
         }
         check_schema(&value, &value, "", 0)?;
         Ok(Self(value))
@@ -34,14 +45,14 @@ impl Schema {
     }
 
     /// Checks that a text is JSON that matches the schema. The error has the path and the reason.
-    pub(super) fn check(&self, text: &str) -> Result<(), String> {
+    pub(super) fn check(&self, text: &str) -> Result<(), SchemaError> {
         let value: Value =
             serde_json::from_str(text.trim()).map_err(|error| format!("it is no JSON: {error}"))?;
         let check = Check {
             root: &self.0,
             results: RefCell::default(),
         };
-        check.fits(&self.0, &value, "", 0)
+        Ok(check.fits(&self.0, &value, "", 0)?)
     }
 }
 

@@ -18,6 +18,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::error::UsageError;
+
 /// A file that the answer can be written to.
 #[derive(Debug)]
 pub(super) struct OutputFile {
@@ -40,11 +42,9 @@ enum Target {
 
 impl OutputFile {
     /// Checks before the turn that the answer can be written. Leaves the file unchanged.
-    pub(super) fn open(path: &Path) -> Result<Self, String> {
-        let target = target(path).map_err(|error| {
-            let shown = path.display();
-            format!("cannot write --output-last-message {shown}: {error}")
-        })?;
+    pub(super) fn open(path: &Path) -> Result<Self, UsageError> {
+        let purpose = "cannot write --output-last-message";
+        let target = target(path).map_err(|error| UsageError::path(purpose, path, error))?;
         let path = path.to_owned();
         Ok(Self { path, target })
     }

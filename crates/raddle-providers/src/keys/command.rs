@@ -1,6 +1,8 @@
 //! Keys that commands print.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use raddle_config::KeyCommand;
@@ -12,7 +14,6 @@ use raddle_tools::shell;
 use tokio::time::timeout;
 
 use super::KEY_BYTES_MAX;
-use crate::rules::RuleStore;
 
 /// Defaults for the timeout of a command, and for how long its key is used. As in Codex.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
@@ -27,11 +28,21 @@ pub(super) fn key_ttl(command: &KeyCommand) -> Duration {
     }
 }
 
+/// The rules that commands of the configuration must not violate.
+#[derive(Clone)]
+pub(crate) struct OperatorRules(pub(crate) Arc<dyn Rulebook>);
+
+impl fmt::Debug for OperatorRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OperatorRules")
+    }
+}
+
 /// Limits on the commands of the configuration.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     /// The operator's rules. Without readable rules nothing is started.
-    pub(super) rules: Option<RuleStore>,
+    pub(super) rules: Option<OperatorRules>,
     /// Workspaces and folders that sandboxed commands may write: no program is started from there.
     pub(super) workspaces: Vec<PathBuf>,
 }
@@ -112,6 +123,7 @@ impl Bounds {
         let program = std::iter::once(&command.program);
         let words: Vec<String> = program.chain(&command.args).cloned().collect();
         let objection = rules
+            .0
             .policy()
             .objection_to_configured(&shell::parse_words(&words));
         objection.map(|why| format!("it may not run: {why}"))

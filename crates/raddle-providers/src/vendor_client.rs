@@ -1,24 +1,24 @@
 //! Requests to vendors outside turns: model lists and accounts.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use raddle_config::{
     KeySource, OfferedModel, PendingSignIn, Provider, Secret, SignIn, SignInKind, SignInMethod,
     Vendors,
 };
-use raddle_core::ports::BoxFuture;
+use raddle_core::ports::{BoxFuture, Rulebook};
 use raddle_model::{ListedModel, ModelClient};
 use raddle_sandbox::{KeeperCommand, Launcher};
 
 use super::credentials::StoredCredential;
-use super::keys::{self, Keys};
+use super::keys::{self, Keys, OperatorRules};
 use super::outcome::CallFailure;
 use super::{provider, sign_in};
-use crate::rules::RuleStore;
 
 /// The keys of vendors, and the connections to them.
 #[derive(Debug)]
-pub(crate) struct VendorClient {
+pub struct VendorClient {
     pub(super) keys: Keys,
     pub(super) client: ModelClient,
 }
@@ -26,14 +26,14 @@ pub(crate) struct VendorClient {
 impl VendorClient {
     /// Creates the client of a home. Reads and requests nothing yet. Without rules no key command
     /// is run.
-    pub(crate) fn new(home: &Path, rules: Option<RuleStore>) -> Self {
+    pub fn new(home: &Path, rules: Option<Arc<dyn Rulebook>>) -> Self {
         let client = ModelClient::new();
         Self {
             keys: Keys::new(
                 Launcher::new(KeeperCommand::own()),
                 client.clone(),
                 home,
-                rules,
+                rules.map(OperatorRules),
             ),
             client,
         }

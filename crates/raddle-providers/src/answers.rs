@@ -183,7 +183,7 @@ async fn every_answer_has_a_class() {
 /// The page lists every kind of error, and no other.
 #[tokio::test]
 async fn the_docs_list_every_error() {
-    let page = include_str!("../../../../docs/models.md");
+    let page = include_str!("../../../docs/models.md");
     let (_, rows) = page
         .split_once("| What happened | `class` |")
         .expect("the table");

@@ -1,7 +1,17 @@
-//! Connects the agent to the configured models.
+//! The configured model providers, behind the ports of the core and of the configuration.
+//!
+//! [`ConfiguredModels`] implements the agent's `Model`: it chooses the provider of a thread,
+//! fetches its key, translates the prompt to the provider's wire, and maps failures to retries.
+//! [`VendorClient`] implements `Vendors`: lists of models, and sign-in.
+//!
+//! The crate holds the keys. It writes no wire itself: that is `raddle-model`.
+//!
+//! Below: `raddle-config`, `raddle-core`, `raddle-model`, `raddle-sandbox` and `raddle-tools`.
+//! Above: `raddle`, which hands them to the agent and the server.
 
 #[cfg(test)]
 mod answers;
+pub mod clock;
 mod credentials;
 mod keys;
 mod model_event;
@@ -22,18 +32,19 @@ use raddle_model::{AnswerStream, CallError, Endpoint, ModelClient, VendorFault, 
 
 use self::keys::Keys;
 use self::outcome::{Attempts, CallFailure};
-pub(crate) use self::vendor_client::VendorClient;
+pub use self::vendor_client::VendorClient;
 
 /// The models of the configured providers.
 #[derive(Debug)]
-pub(crate) struct ConfiguredModels {
+pub struct ConfiguredModels {
     providers: Providers,
     keys: Keys,
     client: ModelClient,
 }
 
 impl ConfiguredModels {
-    pub(crate) fn new(providers: Providers, vendor_client: &VendorClient) -> Self {
+    /// Creates the models. They share the keys and connections of the vendor client.
+    pub fn new(providers: Providers, vendor_client: &VendorClient) -> Self {
         Self {
             providers,
             keys: vendor_client.keys.clone(),

@@ -7,8 +7,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::model::VendorClient;
-use crate::model::outcome::Attempts;
+use crate::VendorClient;
+use crate::outcome::Attempts;
 
 const GOOD: &str = r#"{"access_token":"new","refresh_token":"next","expires_in":3600}"#;
 

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-pub(super) const USAGE: u8 = 2;
+/// The exit status for invalid arguments.
+pub const USAGE: u8 = 2;
 const FAILED: u8 = 1;
 const UNFIT: u8 = 3;
 const BUDGET: u8 = 4;

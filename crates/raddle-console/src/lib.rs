@@ -1,4 +1,8 @@
-//! Output of commands. Commands that print do not serve the protocol, so only here stdout is free.
+//! Output of commands: the writer of stdout, lines on stderr, and text made safe for a terminal.
+//!
+//! Commands that print do not serve the protocol, so only here stdout is free.
+//!
+//! Below: nothing of Raddle. Above: `raddle-exec` and `raddle`.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
@@ -6,13 +10,21 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// The writer of stdout.
-pub(crate) struct Printer {
+#[derive(Debug)]
+pub struct Printer {
     out: BufWriter<StdoutLock<'static>>,
     closed: bool,
 }
 
+impl Default for Printer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Printer {
-    pub(crate) fn new() -> Self {
+    /// Locks stdout until it is dropped.
+    pub fn new() -> Self {
         Self {
             out: BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock()),
             closed: false,
@@ -20,17 +32,17 @@ impl Printer {
     }
 
     /// Whether stdout is a terminal.
-    pub(crate) fn is_terminal(&self) -> bool {
+    pub fn is_terminal(&self) -> bool {
         self.out.get_ref().is_terminal()
     }
 
     /// Whether the reader has closed the pipe, as `head` does.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.closed
     }
 
     /// Prints a line. A closed pipe is not an error.
-    pub(crate) fn line(&mut self, line: &str) -> io::Result<()> {
+    pub fn line(&mut self, line: &str) -> io::Result<()> {
         let written = self
             .out
             .write_all(line.as_bytes())
@@ -39,13 +51,13 @@ impl Printer {
     }
 
     /// Writes the buffered output.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
+    pub fn flush(&mut self) -> io::Result<()> {
         let flushed = self.out.flush();
         self.settle(flushed)
     }
 
     /// Stdout as a file: a closed pipe is an error, since every byte counts.
-    pub(crate) fn file(&mut self) -> &mut dyn Write {
+    pub fn file(&mut self) -> &mut dyn Write {
         &mut self.out
     }
 
@@ -60,9 +72,15 @@ impl Printer {
     }
 }
 
+/// Prints a line for the user on stderr. Sanitized, because it may quote files and vendors.
+pub fn print_line(line: &str) {
+    // A closed stderr is no reason to fail.
+    let _ = writeln!(io::stderr(), "{}", sanitize(line));
+}
+
 /// Escapes characters that could move the cursor, change the colours or reverse the text direction
 /// of the terminal. Text of a model or a file may contain them.
-pub(crate) fn sanitize(text: &str) -> String {
+pub fn sanitize(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -86,7 +104,7 @@ fn ends_line(letter: char) -> bool {
 }
 
 /// Joins a text into one line and truncates it.
-pub(crate) fn one_line(text: &str, letters_max: usize) -> String {
+pub fn one_line(text: &str, letters_max: usize) -> String {
     let clean = sanitize(text);
     let words = clean.split_whitespace().collect::<Vec<_>>().join(" ");
     if words.chars().count() <= letters_max {

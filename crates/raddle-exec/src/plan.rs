@@ -1,5 +1,4 @@
-//! The plan of a run, parsed from the arguments. Invalid arguments are rejected before anything
-//! starts.
+//! The plan of a run, made from its options. Invalid options are rejected before anything starts.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Read};
@@ -12,34 +11,23 @@ use raddle_protocol::{
 };
 use serde_json::Value;
 
+use super::error::UsageError;
 use super::limits;
+use super::options::{Options, Unattended};
 use super::output::OutputFile;
 use super::schema::Schema;
-use crate::cli::{Exec, ExecCommand, ExecOptions, ExecSandbox, Unattended};
 
-/// The validated arguments.
+/// The validated options.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) thread: ThreadSelector,
     pub(super) input: Vec<UserInput>,
     pub(super) schema: Option<Schema>,
     pub(super) unattended: Unattended,
     pub(super) cwd: PathBuf,
     pub(super) settings: Vec<Override>,
-    pub(super) options: ExecOptions,
+    pub(super) options: Options,
     /// The file that also receives the answer.
     pub(super) output: Option<OutputFile>,
-}
-
-/// The thread to run in.
-#[derive(Debug, PartialEq)]
-pub(super) enum ThreadSelector {
-    New,
-    Old(ThreadId),
-    /// The newest thread, of this folder or of any.
-    Last {
-        of_any_folder: bool,
-    },
 }
 
 /// Relevant facts about the environment of the process.
@@ -58,44 +46,26 @@ impl RunContext {
 }
 
 impl Plan {
-    /// Parses the arguments, and reads stdin if they request it. Rejects invalid arguments.
-    pub(super) fn read(
-        before: Vec<Override>,
-        exec: Exec,
-        context: RunContext,
-    ) -> Result<Self, String> {
-        let (selector, prompt, options) = match exec.command {
-            None => (ThreadSelector::New, exec.prompt, exec.options),
-            Some(ExecCommand::Resume(resume)) => {
-                if exec.prompt.is_some() {
-                    return Err("write the prompt after `resume` and the thread's id".to_owned());
-                }
-                let options = exec.options.and(resume.options);
-                let (selector, prompt) =
-                    thread_selector(resume.last, resume.all, resume.thread, resume.prompt)?;
-                (selector, prompt, options)
-            }
-        };
+    /// Validates the options, and reads stdin if they request it.
+    pub(super) fn read(mut options: Options, context: RunContext) -> Result<Self, UsageError> {
         let schema = options.output_schema.as_deref().map(schema).transpose()?;
         let cwd = folder(options.cd.as_deref().unwrap_or(Path::new(".")))?;
         let how = unattended_mode(&options, context)?;
-        let mut settings = before;
-        settings.extend(options.config.iter().cloned());
-        settings.extend(options.budget.iter().flat_map(|it| it.0.iter().cloned()));
+        let mut settings = std::mem::take(&mut options.config);
+        settings.extend(options.budget.iter().cloned());
         let settings = limits::normalize(settings)?;
         limits::agree(&options, &settings)?;
         let output = options.output_last_message.as_deref();
         let output = output.map(OutputFile::open).transpose()?;
         let images = options.image.iter().map(|it| image(it));
         let images: Vec<UserInput> = images.collect::<Result<_, _>>()?;
-        let text = text(prompt, options.json)?;
+        let text = text(options.prompt.take(), options.json)?;
         if text.trim().is_empty() && images.is_empty() {
-            return Err("the prompt is empty; describe the task for the agent".to_owned());
+            return Err(UsageError::EmptyPrompt);
         }
         let mut input = vec![UserInput::text(text)];
         input.extend(images);
         Ok(Self {
-            thread: selector,
             input,
             schema,
             unattended: how,
@@ -173,10 +143,8 @@ impl Plan {
         if self.options.full_auto {
             return Some(SandboxMode::WorkspaceWrite);
         }
-        match self.options.sandbox {
-            Some(ExecSandbox::ReadOnly) => Some(SandboxMode::ReadOnly),
-            Some(ExecSandbox::WorkspaceWrite) => Some(SandboxMode::WorkspaceWrite),
-            Some(ExecSandbox::DangerFullAccess) => Some(SandboxMode::DangerFullAccess),
+        match &self.options.sandbox {
+            Some(mode) => Some(mode.clone()),
             None => Some(SandboxMode::from(self.setting("sandbox_mode")?.as_str()?)),
         }
     }
@@ -199,34 +167,11 @@ impl Plan {
     }
 }
 
-fn thread_selector(
-    last: bool,
-    of_any_folder: bool,
-    thread: Option<String>,
-    prompt: Option<String>,
-) -> Result<(ThreadSelector, Option<String>), String> {
-    if last {
-        return match prompt {
-            None => Ok((ThreadSelector::Last { of_any_folder }, thread)),
-            Some(_) => Err("with --last there is no thread's id; give the prompt alone".to_owned()),
-        };
-    }
-    let thread =
-        thread.ok_or("name a thread: its id, or --last; `raddle thread list` has the ids")?;
-    let id = thread
-        .parse()
-        .map_err(|_| format!("`{thread}` is not a thread id; `raddle thread list` has them"))?;
-    Ok((ThreadSelector::Old(id), prompt))
-}
-
 /// Returns how requests of the agent are answered.
-fn unattended_mode(options: &ExecOptions, context: RunContext) -> Result<Unattended, String> {
+fn unattended_mode(options: &Options, context: RunContext) -> Result<Unattended, UsageError> {
     let can_ask = context.has_terminal && !options.json;
     match options.unattended {
-        Some(Unattended::Ask) if !can_ask => Err(
-            "--unattended ask needs a terminal on stdin and stderr, and no --json; use deny or rules"
-                .to_owned(),
-        ),
+        Some(Unattended::Ask) if !can_ask => Err(UsageError::NoTerminal),
         Some(how) => Ok(how),
         None if options.dangerously_bypass_approvals_and_sandbox => Ok(Unattended::Deny),
         None if can_ask => Ok(Unattended::Ask),
@@ -235,12 +180,12 @@ fn unattended_mode(options: &ExecOptions, context: RunContext) -> Result<Unatten
 }
 
 /// Returns the prompt. Reads stdin only on request, because it may never end.
-fn text(prompt: Option<String>, is_json: bool) -> Result<String, String> {
+fn text(prompt: Option<String>, is_json: bool) -> Result<String, UsageError> {
     let from_stdin = match prompt.as_deref() {
         Some("-") => true,
         Some(_) => false,
         None if is_json && !io::stdin().is_terminal() => true,
-        None => return Err("give a prompt, or - to read it from stdin".to_owned()),
+        None => return Err(UsageError::NoPrompt),
     };
     if !from_stdin {
         return Ok(prompt.unwrap_or_default());
@@ -248,13 +193,10 @@ fn text(prompt: Option<String>, is_json: bool) -> Result<String, String> {
     let mut bytes = Vec::new();
     io::stdin()
         .read_to_end(&mut bytes)
-        .map_err(|error| format!("cannot read the prompt from stdin: {error}"))?;
+        .map_err(UsageError::Stdin)?;
     let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        format!(
-            "the prompt on stdin is no UTF-8: there is a wrong byte after the first {at}; convert it first, as with \
-             `iconv -f ENCODING -t UTF-8`"
-        )
+        let valid_bytes = error.utf8_error().valid_up_to();
+        UsageError::NotUtf8 { valid_bytes }
     })?;
     // Some editors write a byte order mark.
     Ok(text.trim_start_matches('\u{feff}').to_owned())
@@ -263,35 +205,35 @@ fn text(prompt: Option<String>, is_json: bool) -> Result<String, String> {
 /// The maximum size of a schema.
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
 
-fn schema(path: &Path) -> Result<Schema, String> {
-    let shown = path.display();
+fn schema(path: &Path) -> Result<Schema, UsageError> {
+    let unreadable = |error| UsageError::path("cannot read --output-schema", path, error);
     let mut text = String::new();
     // The path may be a pipe, or a device that never ends.
     std::fs::File::open(path)
         .and_then(|it| it.take(SCHEMA_BYTES_MAX + 1).read_to_string(&mut text))
-        .map_err(|error| format!("cannot read --output-schema {shown}: {error}"))?;
+        .map_err(unreadable)?;
     if text.len() as u64 > SCHEMA_BYTES_MAX {
-        return Err(format!(
-            "cannot read --output-schema {shown}: it has more than {SCHEMA_BYTES_MAX} bytes"
-        ));
+        let why = format!("it has more than {SCHEMA_BYTES_MAX} bytes");
+        return Err(unreadable(io::Error::other(why)));
     }
-    Schema::read(&text).map_err(|error| format!("{shown} is no JSON Schema: {error}"))
+    Schema::read(&text).map_err(|source| UsageError::Schema {
+        path: path.to_owned(),
+        source,
+    })
 }
 
-fn folder(path: &Path) -> Result<PathBuf, String> {
-    let shown = path.display();
-    let full =
-        std::fs::canonicalize(path).map_err(|error| format!("cannot work in {shown}: {error}"))?;
+fn folder(path: &Path) -> Result<PathBuf, UsageError> {
+    let unusable = |error| UsageError::path("cannot work in", path, error);
+    let full = std::fs::canonicalize(path).map_err(unusable)?;
     match full.is_dir() {
         true => Ok(full),
-        false => Err(format!("cannot work in {shown}: it is no folder")),
+        false => Err(unusable(io::Error::other("it is no folder"))),
     }
 }
 
-fn image(path: &Path) -> Result<UserInput, String> {
-    let shown = path.display();
+fn image(path: &Path) -> Result<UserInput, UsageError> {
     let full = std::fs::canonicalize(path)
-        .map_err(|error| format!("cannot read --image {shown}: {error}"))?;
+        .map_err(|error| UsageError::path("cannot read --image", path, error))?;
     Ok(UserInput::LocalImage(LocalImageUserInput {
         path: full.display().to_string(),
         detail: None,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use raddle_client::{
     Client, Notice, Notices, OpenQuestion, ServerAddress, ThreadEvent, ThreadFollower,
 };
+use raddle_console::Printer;
 use raddle_protocol::methods::{TurnInterrupt, TurnStart, TurnSteer};
 use raddle_protocol::{
     Notification, TurnInterruptParams, TurnStartParams, TurnSteerParams, UserInput,
@@ -12,14 +13,14 @@ use raddle_protocol::{
 use tokio::time::{Instant, Interval, interval, sleep_until};
 
 use super::ending::{RunEnd, Signals};
+use super::error::full_text;
 use super::events::Event;
 use super::fold::{Fold, TurnOutcome};
-use super::opening::{self, error_text};
+use super::opening::{self, OpenError, error_text};
+use super::options::Unattended;
 use super::plan::Plan;
 use super::questions::{self, QuestionReply, TerminalPrompt};
 use super::screen::Screen;
-use crate::cli::{Color, Unattended};
-use crate::print::Printer;
 
 /// How long an interrupted turn may take to end.
 const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,7 +42,7 @@ pub(super) async fn run(plan: Plan, address: ServerAddress) -> RunEnd {
     };
     let (mut session, turn) = match opened {
         Ok(opened) => opened,
-        Err(why) => return out.could_not(why),
+        Err(error) => return out.could_not(full_text(&error)),
     };
     let ended = match session.begin(turn, &mut out, &mut signals).await {
         Ok(()) => session.follow_turn(&plan, &mut out, &mut signals).await,
@@ -74,7 +75,7 @@ impl RunOutput {
         let is_quiet = options.quiet || options.json;
         Self {
             printer: options.json.then(Printer::new),
-            screen: Screen::new(is_quiet, options.color.unwrap_or(Color::Auto)),
+            screen: Screen::new(is_quiet, options.color),
             is_broken: false,
         }
     }
@@ -139,7 +140,7 @@ impl ExecSession {
         plan: &Plan,
         address: ServerAddress,
         out: &mut RunOutput,
-    ) -> Result<(Self, TurnStartParams), String> {
+    ) -> Result<(Self, TurnStartParams), OpenError> {
         let client = opening::connect(address).await?;
         let notices = client.notices();
         let follow = opening::open(plan, &client).await?;
@@ -402,7 +403,7 @@ fn ended(outcome: TurnOutcome, plan: &Plan) -> RunEnd {
     match outcome {
         TurnOutcome::Completed(message) => {
             let checked = plan.schema.as_ref().map(|schema| match &message {
-                Some(text) => schema.check(text),
+                Some(text) => schema.check(text).map_err(|error| error.to_string()),
                 None => Err("there is none".to_owned()),
             });
             match checked {

@@ -175,7 +175,7 @@ const REPEATED_SUBSCHEMAS: &[(&str, &str, &str)] = &[
 fn repeated_subschemas_are_checked_once() {
     for (schema, text, wrong) in REPEATED_SUBSCHEMAS {
         let schema = Schema::read(schema).expect(schema);
-        let actual = schema.check(text).err().unwrap_or_default();
+        let actual = schema.check(text).err().unwrap_or_default().0;
         assert_eq!(actual, *wrong, "{:?} {text}", schema.0);
     }
     // A list in which each link may be of two kinds, and the last one is of neither.
@@ -188,7 +188,7 @@ fn repeated_subschemas_are_checked_once() {
     let schema = Schema::read(&schema).expect("a schema");
     let links = 100;
     let text = format!("{}1{}", r#"{"next":"#.repeat(links), "}".repeat(links));
-    let actual = schema.check(&text).err().unwrap_or_default();
+    let actual = schema.check(&text).err().unwrap_or_default().0;
     assert_eq!(actual, "the whole fits none of `anyOf`");
     // A recursive schema for the deepest text that can be parsed.
     let schema = r##"{"anyOf":[{"type":"integer"},{"allOf":[{"properties":{"next":{"$ref":"#"}}}],"type":"object"}]}"##;
@@ -200,7 +200,7 @@ fn repeated_subschemas_are_checked_once() {
 fn what_fits_and_what_does_not() {
     for (schema, text, wrong) in CASES {
         let schema = Schema::read(schema).expect(schema);
-        let actual = schema.check(text).err().unwrap_or_default();
+        let actual = schema.check(text).err().unwrap_or_default().0;
         assert_eq!(actual, *wrong, "{:?} {text}", schema.0);
     }
 }
@@ -233,7 +233,7 @@ fn invalid_schemas_are_rejected() {
             "/$ref: http://x leads nowhere in this schema",
         ),
     ] {
-        let actual = Schema::read(text).err().unwrap_or_default();
+        let actual = Schema::read(text).err().unwrap_or_default().0;
         assert_eq!(actual, wrong, "{text}");
     }
 }

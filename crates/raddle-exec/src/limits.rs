@@ -5,7 +5,8 @@ use raddle_config::Override;
 use raddle_protocol::{AskForApproval, SandboxMode};
 use serde_json::{Value, json};
 
-use crate::cli::{ExecOptions, ExecSandbox};
+use super::error::UsageError;
+use super::options::Options;
 
 const APPROVAL: &str = "approval_policy";
 const SANDBOX: &str = "sandbox_mode";
@@ -29,7 +30,7 @@ fn is_about(setting: &Override, key: &str) -> bool {
 
 /// Normalizes the settings, or rejects the first unknown value. An unknown limit must not be read
 /// as another one.
-pub(super) fn normalize(settings: Vec<Override>) -> Result<Vec<Override>, String> {
+pub(super) fn normalize(settings: Vec<Override>) -> Result<Vec<Override>, UsageError> {
     let settings: Vec<Override> = settings.into_iter().map(renamed).collect();
     for setting in &settings {
         let value = setting.to_json();
@@ -56,25 +57,29 @@ fn renamed(setting: Override) -> Override {
     named.flatten().unwrap_or(setting)
 }
 
-fn unknown(key: &str, value: &Value, known: &[&str]) -> String {
+fn unknown(key: &'static str, value: &Value, known: &[&'static str]) -> UsageError {
     // That one is a table.
-    let words = known.iter().copied().filter(|it| *it != "granular");
-    let words: Vec<&str> = words.collect();
-    format!("{key} cannot be {value}; use {}", words.join(", "))
+    let known = known.iter().copied().filter(|it| *it != "granular");
+    UsageError::UnknownValue {
+        key,
+        value: value.to_string(),
+        known: known.collect(),
+    }
 }
 
 /// Rejects contradicting arguments, such as those before and after `resume`.
-pub(super) fn agree(options: &ExecOptions, settings: &[Override]) -> Result<(), String> {
+pub(super) fn agree(options: &Options, settings: &[Override]) -> Result<(), UsageError> {
     let is_other = |key: &str, same: &str| {
         let mut below = settings.iter().map(Override::path);
         let is_below = below.any(|it| it.len() > 1 && it[0] == key);
         is_below || last(settings, key).is_some_and(|it| it != json!(same))
     };
-    let (mode, profile) = match options.sandbox {
-        Some(ExecSandbox::ReadOnly) => ("read-only", ":read-only"),
-        Some(ExecSandbox::WorkspaceWrite) => ("workspace-write", ":workspace"),
-        Some(ExecSandbox::DangerFullAccess) => ("danger-full-access", ":danger-full-access"),
-        None => ("", ""),
+    let mode = options.sandbox.as_ref().map_or("", SandboxMode::as_str);
+    let profile = match options.sandbox {
+        Some(SandboxMode::ReadOnly) => ":read-only",
+        Some(SandboxMode::WorkspaceWrite) => ":workspace",
+        Some(SandboxMode::DangerFullAccess) => ":danger-full-access",
+        Some(SandboxMode::Unrecognized(_)) | None => "",
     };
     let bypass = options.dangerously_bypass_approvals_and_sandbox;
     let pairs = [
@@ -142,16 +147,14 @@ pub(super) fn agree(options: &ExecOptions, settings: &[Override]) -> Result<(), 
         ),
     ];
     match pairs.iter().find(|(is_so, ..)| *is_so) {
-        Some((_, one, other)) => Err(format!(
-            "{one} and {other} contradict each other; leave one of them out"
-        )),
+        Some(&(_, one, other)) => Err(UsageError::Contradiction { one, other }),
         None => Ok(()),
     }
 }
 
 /// Whether a setting has another value for a limit than `--budget`.
-fn budgets_differ(options: &ExecOptions, settings: &[Override]) -> bool {
-    let mut bounds = options.budget.iter().flat_map(|it| &it.0);
+fn budgets_differ(options: &Options, settings: &[Override]) -> bool {
+    let mut bounds = options.budget.iter();
     bounds.any(|bound| {
         let mut same = settings.iter().filter(|it| it.path() == bound.path());
         same.any(|it| it.to_json() != bound.to_json())

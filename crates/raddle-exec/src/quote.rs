@@ -3,9 +3,8 @@
 //! Raddle's text starts a line. Text of the agent follows it, or follows a gutter. A line that the
 //! terminal would wrap is broken here, so that no line starts with text of the agent.
 
+use raddle_console::sanitize;
 use sha2::{Digest, Sha256};
-
-use crate::print::sanitize;
 
 /// The prefix of continued lines.
 pub(super) const GUTTER: &str = "  │ ";

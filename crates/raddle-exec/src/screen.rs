@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
+use raddle_console::{one_line, sanitize};
 use raddle_protocol::Notification;
 use rustix::termios::tcgetwinsize;
 
 use super::events::{Event, ExecItem, ExecItemBody};
+use super::options::Color;
 use super::questions::PromptView;
 use super::quote::{self, GUTTER, Quote};
-use crate::cli::Color;
-use crate::print::{one_line, sanitize};
 
 /// How much of a streaming text is kept, to show its end.
 const TAIL_BYTES: usize = 256;
