@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use raddle_config::{KeySource, OAuth, Provider};
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinError;
 
 /// The credential stored for a provider.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +73,23 @@ impl fmt::Debug for StoredCredential {
     }
 }
 
+/// Reason why the credentials cannot be read or stored.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CredentialError {
+    #[error("cannot lock {}", .path.display())]
+    Lock { path: PathBuf, source: io::Error },
+    #[error("cannot read {}", .path.display())]
+    Read { path: PathBuf, source: io::Error },
+    /// The error of the parser could quote a secret, so it is not a source.
+    #[error("{} cannot be read; remove it and sign in again", .path.display())]
+    Malformed { path: PathBuf },
+    #[error("cannot write {}", .path.display())]
+    Write { path: PathBuf, source: io::Error },
+    /// The thread that read or wrote panicked.
+    #[error(transparent)]
+    Panicked(#[from] JoinError),
+}
+
 /// The credentials file. Cheap to clone; each method blocks on the disk.
 #[derive(Clone, Debug)]
 pub(super) struct Credentials {
@@ -122,7 +140,10 @@ impl Credentials {
     }
 
     /// Returns the credential of a provider, if its address and its issuer are unchanged.
-    pub(super) fn get(&self, provider: &Provider) -> Result<Option<StoredCredential>, String> {
+    pub(super) fn get(
+        &self,
+        provider: &Provider,
+    ) -> Result<Option<StoredCredential>, CredentialError> {
         Ok(self.read()?.credential(provider).cloned())
     }
 
@@ -131,7 +152,7 @@ impl Credentials {
         &self,
         provider: &Provider,
         credential: Option<StoredCredential>,
-    ) -> Result<(), String> {
+    ) -> Result<(), CredentialError> {
         let _lock = self.lock()?;
         let mut file = self.read()?;
         file.set(provider, credential);
@@ -144,7 +165,7 @@ impl Credentials {
         provider: &Provider,
         old: &StoredCredential,
         new: StoredCredential,
-    ) -> Result<Option<StoredCredential>, String> {
+    ) -> Result<Option<StoredCredential>, CredentialError> {
         let _lock = self.lock()?;
         let mut file = self.read()?;
         match file.credential(provider) {
@@ -158,38 +179,43 @@ impl Credentials {
     }
 
     /// Locks out other writers of this home until the lock is dropped.
-    fn lock(&self) -> Result<File, String> {
+    fn lock(&self) -> Result<File, CredentialError> {
         let path = self.file.with_extension("lock");
         let locked = private(&path).and_then(|file| file.lock().map(|()| file));
-        locked.map_err(|error| unlocked(&path, &error))
+        locked.map_err(|source| CredentialError::Lock { path, source })
     }
 
     /// Locks out other processes that renew tokens, until it is dropped. `None` while another one
     /// does.
-    pub(super) fn renewing(&self) -> Result<Option<File>, String> {
+    pub(super) fn renewing(&self) -> Result<Option<File>, CredentialError> {
         let path = self.file.with_extension("renewing");
-        let file = private(&path).map_err(|error| unlocked(&path, &error))?;
-        match file.try_lock() {
+        let locked = private(&path).and_then(|file| match file.try_lock() {
             Ok(()) => Ok(Some(file)),
             Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(unlocked(&path, &error)),
-        }
+            Err(TryLockError::Error(error)) => Err(error),
+        });
+        locked.map_err(|source| CredentialError::Lock { path, source })
     }
 
-    fn read(&self) -> Result<CredentialFile, String> {
-        let shown = self.file.display();
+    fn read(&self) -> Result<CredentialFile, CredentialError> {
+        let path = || self.file.clone();
         match fs::read(&self.file) {
-            // The error of the parser could quote a secret, so it is not shown.
             Ok(bytes) => serde_json::from_slice(&bytes)
-                .map_err(|_| format!("{shown} cannot be read; remove it and sign in again")),
+                .map_err(|_| CredentialError::Malformed { path: path() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(CredentialFile::default()),
-            Err(error) => Err(format!("cannot read {shown}: {error}")),
+            Err(source) => Err(CredentialError::Read {
+                path: path(),
+                source,
+            }),
         }
     }
 
-    fn write(&self, content: &CredentialFile) -> Result<(), String> {
+    fn write(&self, content: &CredentialFile) -> Result<(), CredentialError> {
         let written = self.try_write(content);
-        written.map_err(|error| format!("cannot write {}: {error}", self.file.display()))
+        written.map_err(|source| CredentialError::Write {
+            path: self.file.clone(),
+            source,
+        })
     }
 
     fn try_write(&self, content: &CredentialFile) -> io::Result<()> {
@@ -204,10 +230,6 @@ impl Credentials {
         file.sync_all()?;
         fs::rename(&new, &self.file)
     }
-}
-
-fn unlocked(path: &Path, error: &io::Error) -> String {
-    format!("cannot lock {}: {error}", path.display())
 }
 
 /// Opens a file that only its owner can read.
@@ -241,20 +263,22 @@ mod tests {
         let key = StoredCredential::Key {
             key: "sekret".to_owned(),
         };
-        assert_eq!(credentials.get(&provider), Ok(None));
-        assert_eq!(credentials.set(&provider, Some(key.clone())), Ok(()));
-        assert_eq!(credentials.get(&provider), Ok(Some(key.clone())));
-        assert_eq!(credentials.get(&elsewhere), Ok(None));
+        let get = |provider| credentials.get(provider).expect("a file");
+        let set = |credential| credentials.set(&provider, credential).expect("stored");
+        assert_eq!(get(&provider), None);
+        set(Some(key.clone()));
+        assert_eq!(get(&provider), Some(key.clone()));
+        assert_eq!(get(&elsewhere), None);
         let mode = fs::metadata(&credentials.file)
             .expect("a file")
             .permissions();
         assert_eq!(mode.mode() & 0o777, 0o600);
         assert!(!format!("{key:?}").contains("sekret"));
-        assert_eq!(credentials.set(&provider, None), Ok(()));
-        assert_eq!(credentials.get(&provider), Ok(None));
+        set(None);
+        assert_eq!(get(&provider), None);
         fs::write(&credentials.file, "sekret").expect("a file");
         let error = credentials.get(&provider).expect_err("no JSON");
-        assert!(!error.contains("sekret"), "{error}");
+        assert!(!format!("{error:?} {error}").contains("sekret"), "{error}");
     }
 
     #[test]
@@ -299,9 +323,10 @@ mod tests {
             (None, Provider::default(), false),
         ] {
             let tokens = tokens(giver);
-            assert_eq!(credentials.set(&provider, Some(tokens.clone())), Ok(()));
-            let stored = credentials.get(&provider);
-            assert_eq!(stored, Ok(is_there.then_some(tokens)), "{provider:?}");
+            let stored = credentials.set(&provider, Some(tokens.clone()));
+            stored.expect("stored");
+            let stored = credentials.get(&provider).expect("a file");
+            assert_eq!(stored, is_there.then_some(tokens), "{provider:?}");
         }
     }
 }

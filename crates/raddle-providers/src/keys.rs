@@ -20,8 +20,8 @@ use tokio::time::{Instant, sleep};
 
 use self::command::Bounds;
 pub(super) use self::command::OperatorRules;
-use super::credentials::{Credentials, StoredCredential, TokenIssuer};
-use super::outcome::CallFailure;
+use super::credentials::{CredentialError, Credentials, StoredCredential, TokenIssuer};
+use super::outcome::{CallFailure, full_text};
 
 /// The remaining lifetime at which a token is renewed.
 const MARGIN: Duration = Duration::from_secs(60);
@@ -160,7 +160,8 @@ impl Keys {
     async fn of_file(&self, path: &Path) -> Result<ApiKey, String> {
         let shown = path.display().to_string();
         let path = path.to_owned();
-        let read = on_disk(move || Ok(read_key(&path))).await?;
+        let read = on_disk(move || Ok(read_key(&path))).await;
+        let read = read.map_err(|error| full_text(&error))?;
         let wrong = |error| format!("the key cannot be read from {shown}: {error}");
         self.make_key(&read.map_err(wrong)?, &shown)
     }
@@ -197,7 +198,8 @@ impl Keys {
         {
             return Ok(key.clone());
         }
-        let written = command::output_of(&self.launcher, command, self.bounds()).await?;
+        let written = command::output_of(&self.launcher, command, self.bounds()).await;
+        let written = written.map_err(|error| full_text(&error))?;
         let location = format!("what `{}` writes", command.program);
         let key = self.make_key(&written, &location)?;
         *slot = Some((key.clone(), Instant::now()));
@@ -212,10 +214,7 @@ impl Keys {
         refused: Option<&ApiKey>,
     ) -> Result<ApiKey, CallFailure> {
         let location = "the stored credential";
-        let credential = self
-            .stored_credential(provider)
-            .await
-            .map_err(CallFailure::NoKey)?;
+        let credential = self.stored_credential(provider).await?;
         let key = match (credential, &sign_in.variable) {
             (Some(StoredCredential::Key { key }), _) => self.make_key(&key, location),
             (
@@ -254,7 +253,7 @@ impl Keys {
     pub(super) async fn stored_credential(
         &self,
         provider: &Provider,
-    ) -> Result<Option<StoredCredential>, String> {
+    ) -> Result<Option<StoredCredential>, CredentialError> {
         let (credentials, provider) = (self.credentials.clone(), provider.clone());
         on_disk(move || credentials.get(&provider)).await
     }
@@ -264,7 +263,7 @@ impl Keys {
         &self,
         provider: &Provider,
         credential: Option<StoredCredential>,
-    ) -> Result<(), String> {
+    ) -> Result<(), CredentialError> {
         let (credentials, provider) = (self.credentials.clone(), provider.clone());
         on_disk(move || credentials.set(&provider, credential)).await
     }
@@ -297,7 +296,8 @@ impl Keys {
         let deadline = Instant::now() + timeout;
         loop {
             let credentials = self.credentials.clone();
-            if let Some(lock) = on_disk(move || credentials.renewing()).await? {
+            let lock = on_disk(move || credentials.renewing()).await;
+            if let Some(lock) = lock.map_err(|error| full_text(&error))? {
                 return Ok(lock);
             }
             if Instant::now() >= deadline {
@@ -319,10 +319,7 @@ impl Keys {
             CallFailure::NoKey(format!("{what}; sign in with `{}` again", provider.name))
         };
         let signed_out = || over("no user is signed in any more");
-        let credential = self
-            .stored_credential(provider)
-            .await
-            .map_err(CallFailure::NoKey)?;
+        let credential = self.stored_credential(provider).await?;
         let credential = credential.ok_or_else(signed_out)?;
         let refresh = match &credential {
             StoredCredential::Tokens {
@@ -344,8 +341,7 @@ impl Keys {
         // The user may have signed out meanwhile, or in again; that takes precedence.
         let renewed = tokens(issued, Some(refresh), oauth);
         let (credentials, provider) = (self.credentials.clone(), provider.clone());
-        let stored = on_disk(move || credentials.replace(&provider, &credential, renewed)).await;
-        let stored = stored.map_err(CallFailure::NoKey)?;
+        let stored = on_disk(move || credentials.replace(&provider, &credential, renewed)).await?;
         Ok(stored.ok_or_else(signed_out)?.text().to_owned())
     }
 }
@@ -393,13 +389,12 @@ fn read_key(path: &Path) -> io::Result<String> {
     }
 }
 
-async fn on_disk<T, F>(work: F) -> Result<T, String>
+async fn on_disk<T, F>(work: F) -> Result<T, CredentialError>
 where
     T: Send + 'static,
-    F: FnOnce() -> Result<T, String> + Send + 'static,
+    F: FnOnce() -> Result<T, CredentialError> + Send + 'static,
 {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(error.to_string()))
+    tokio::task::spawn_blocking(work).await?
 }
 
 fn of_environment(variable: &str, instructions: Option<&str>) -> Result<String, String> {

@@ -1,11 +1,13 @@
 //! Maps a failed call to its end for the agent: retry at a time, or fail.
 
+use std::error::Error;
 use std::time::Duration;
 
 use raddle_config::Provider;
 use raddle_core::{Failure, FailureKind, ModelEnd, Timestamp};
 use raddle_model::{CallError, VendorFault, retry};
 
+use super::credentials::CredentialError;
 use crate::clock::now;
 
 /// Default numbers of retries: for calls without a response, and for answers that broke off. As in
@@ -40,6 +42,24 @@ impl From<CallError> for CallFailure {
     fn from(error: CallError) -> Self {
         Self::Call(error)
     }
+}
+
+impl From<CredentialError> for CallFailure {
+    fn from(error: CredentialError) -> Self {
+        Self::NoKey(full_text(&error))
+    }
+}
+
+/// Returns the text of an error and its sources.
+pub(super) fn full_text(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
 }
 
 /// The number of attempts so far, and their limits.

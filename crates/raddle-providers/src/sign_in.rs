@@ -1,11 +1,12 @@
 //! Signs in through a provider's pages, until it issues tokens.
 
+use std::io;
 use std::time::Duration;
 
 use raddle_config::OAuth;
 use raddle_core::ports::BoxFuture;
-use raddle_model::ModelClient;
 use raddle_model::oauth::{self, OauthTokens, PkcePair};
+use raddle_model::{CallError, ModelClient};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -24,23 +25,45 @@ const CONNECTIONS_MAX: usize = 16;
 /// The timeout for a device code, even if the provider gives it a longer lifetime.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
+/// Reason why a sign-in failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SignInError {
+    #[error("`{key}` is not set under `oauth`; set it, or sign in another way")]
+    NotConfigured { key: &'static str },
+    #[error("cannot begin to sign in")]
+    DeviceCode(#[source] CallError),
+    #[error("the code was not entered in time")]
+    CodeTimedOut,
+    #[error("cannot listen for the browser")]
+    Listen(#[source] io::Error),
+    #[error(transparent)]
+    Accept(#[from] io::Error),
+    #[error("the sign-in timed out")]
+    TimedOut,
+    #[error("the provider reported: {0}")]
+    Rejected(String),
+    /// The vendor issued no tokens, or the system has no randomness.
+    #[error(transparent)]
+    Call(#[from] CallError),
+}
+
 /// A sign-in that has started.
 pub(super) struct StartedSignIn {
     pub(super) page: String,
     pub(super) code: Option<String>,
-    pub(super) tokens: BoxFuture<'static, Result<OauthTokens, String>>,
+    pub(super) tokens: BoxFuture<'static, Result<OauthTokens, SignInError>>,
 }
 
 /// Signs in with a code that the user can enter on any device.
 pub(super) async fn on_device(
     client: &ModelClient,
     oauth: &OAuth,
-) -> Result<StartedSignIn, String> {
+) -> Result<StartedSignIn, SignInError> {
     let url = needed(oauth.device_url.as_deref(), "device_url")?;
     let scopes = oauth.scopes.join(" ");
     let form = [("client_id", &*oauth.client_id), ("scope", &scopes)];
     let code = client.device_code(url, &form).await;
-    let code = code.map_err(|error| format!("cannot begin to sign in: {error}"))?;
+    let code = code.map_err(SignInError::DeviceCode)?;
     let (client, oauth) = (client.clone(), oauth.clone());
     Ok(StartedSignIn {
         page: code.verification_uri.clone(),
@@ -49,8 +72,8 @@ pub(super) async fn on_device(
             let good = good_for(code.expires_in);
             let tokens = client.tokens_of_device(&oauth.token_url, &oauth.client_id, &code);
             match timeout(good, tokens).await {
-                Ok(tokens) => tokens.map_err(|error| error.to_string()),
-                Err(_) => Err("the code was not entered in time".to_owned()),
+                Ok(tokens) => Ok(tokens?),
+                Err(_) => Err(SignInError::CodeTimedOut),
             }
         }),
     })
@@ -64,14 +87,14 @@ fn good_for(seconds: u64) -> Duration {
 pub(super) async fn in_browser(
     client: &ModelClient,
     oauth: &OAuth,
-) -> Result<StartedSignIn, String> {
+) -> Result<StartedSignIn, SignInError> {
     let url = needed(oauth.authorize_url.as_deref(), "authorize_url")?;
-    let proof = PkcePair::new().map_err(|error| error.to_string())?;
-    let state = oauth::random_token().map_err(|error| error.to_string())?;
+    let proof = PkcePair::new()?;
+    let state = oauth::random_token()?;
     let port = oauth.redirect_port.unwrap_or(0);
     let listener = TcpListener::bind(("127.0.0.1", port)).await;
-    let listener = listener.map_err(|error| format!("cannot listen for the browser: {error}"))?;
-    let here = listener.local_addr().map_err(|error| error.to_string())?;
+    let listener = listener.map_err(SignInError::Listen)?;
+    let here = listener.local_addr()?;
     let redirect_uri = format!("http://{here}/callback");
     let scopes = oauth.scopes.join(" ");
     let mut query = vec![
@@ -92,7 +115,7 @@ pub(super) async fn in_browser(
         code: None,
         tokens: Box::pin(async move {
             let code = timeout(BROWSER_TIMEOUT, redirect_code(&listener, &state)).await;
-            let code = code.unwrap_or_else(|_| Err("the sign-in timed out".to_owned()))?;
+            let code = code.unwrap_or(Err(SignInError::TimedOut))?;
             let form = [
                 ("grant_type", "authorization_code"),
                 ("code", &*code),
@@ -100,23 +123,22 @@ pub(super) async fn in_browser(
                 ("client_id", &oauth.client_id),
                 ("code_verifier", &proof.verifier),
             ];
-            let tokens = client.tokens(&oauth.token_url, &form).await;
-            tokens.map_err(|error| error.to_string())
+            Ok(client.tokens(&oauth.token_url, &form).await?)
         }),
     })
 }
 
-fn needed<'a>(url: Option<&'a str>, key: &str) -> Result<&'a str, String> {
-    url.ok_or_else(|| format!("`{key}` is not set under `oauth`; set it, or sign in another way"))
+fn needed<'a>(url: Option<&'a str>, key: &'static str) -> Result<&'a str, SignInError> {
+    url.ok_or(SignInError::NotConfigured { key })
 }
 
 /// Waits for the browser's redirect and returns its code, or the provider's error.
-async fn redirect_code(listener: &TcpListener, state: &str) -> Result<String, String> {
+async fn redirect_code(listener: &TcpListener, state: &str) -> Result<String, SignInError> {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => {
-                let (stream, _) = accepted.map_err(|error| error.to_string())?;
+                let (stream, _) = accepted?;
                 connections.spawn(handle_connection(stream, state.to_owned()));
             }
             Some(done) = connections.join_next() => {
@@ -129,7 +151,10 @@ async fn redirect_code(listener: &TcpListener, state: &str) -> Result<String, St
 }
 
 /// Handles one connection. Returns `None` if its `state` is wrong.
-async fn handle_connection(mut stream: TcpStream, state: String) -> Option<Result<String, String>> {
+async fn handle_connection(
+    mut stream: TcpStream,
+    state: String,
+) -> Option<Result<String, SignInError>> {
     let query = timeout(REQUEST_TIMEOUT, read_query(&mut stream))
         .await
         .ok()??;
@@ -146,10 +171,7 @@ async fn handle_connection(mut stream: TcpStream, state: String) -> Option<Resul
     let (ended, text) = match (value("code"), value("error")) {
         (Some(code), None) => (Ok(code), "You are signed in. You can close this page."),
         (_, error) => (
-            Err(format!(
-                "the provider reported: {}",
-                error.unwrap_or_default()
-            )),
+            Err(SignInError::Rejected(error.unwrap_or_default())),
             "You are not signed in. You can close this page.",
         ),
     };
@@ -194,7 +216,7 @@ mod tests {
         let request = b"GET /callback?code=c&state=s HTTP/1.1\r\n\r\n";
         browser.write_all(request).await.expect("sent");
         let code = timeout(REQUEST_TIMEOUT / 2, redirect_code(&listener, "s")).await;
-        assert_eq!(code, Ok(Ok("c".to_owned())));
+        assert_eq!(code.expect("in time").expect("a code"), "c");
     }
 
     #[test]

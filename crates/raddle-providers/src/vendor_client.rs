@@ -13,7 +13,7 @@ use raddle_sandbox::{KeeperCommand, Launcher};
 
 use super::credentials::StoredCredential;
 use super::keys::{self, Keys, OperatorRules};
-use super::outcome::CallFailure;
+use super::outcome::{CallFailure, full_text};
 use super::{provider, sign_in};
 
 /// The keys of vendors, and the connections to them.
@@ -69,7 +69,8 @@ impl Vendors for VendorClient {
             if !matches!(provider.key, KeySource::Stored(_)) {
                 return Ok(None);
             }
-            let credential = self.keys.stored_credential(provider).await?;
+            let credential = self.keys.stored_credential(provider).await;
+            let credential = credential.map_err(|error| full_text(&error))?;
             Ok(credential.map(|it| match it {
                 StoredCredential::Key { .. } => SignInKind::Key,
                 StoredCredential::Tokens { .. } => SignInKind::Tokens,
@@ -85,7 +86,8 @@ impl Vendors for VendorClient {
             else {
                 return Ok(());
             };
-            match self.keys.stored_credential(provider).await? {
+            let credential = self.keys.stored_credential(provider).await;
+            match credential.map_err(|error| full_text(&error))? {
                 Some(StoredCredential::Tokens { access, .. }) => {
                     let renewed = self.keys.renewed(provider, oauth, &access);
                     renewed.await.map(drop).map_err(|error| error.to_string())
@@ -109,6 +111,7 @@ impl Vendors for VendorClient {
             self.keys
                 .store_credential(provider, Some(StoredCredential::Key { key }))
                 .await
+                .map_err(|error| full_text(&error))
         })
     }
 
@@ -123,24 +126,30 @@ impl Vendors for VendorClient {
                 format!("the model provider `{name}` has no pages to sign in; describe them under [model_providers.{name}.oauth], or sign in with a key")
             })?;
             let started = match method {
-                SignInMethod::Browser => sign_in::in_browser(&self.client, oauth).await?,
-                SignInMethod::Device => sign_in::on_device(&self.client, oauth).await?,
+                SignInMethod::Browser => sign_in::in_browser(&self.client, oauth).await,
+                SignInMethod::Device => sign_in::on_device(&self.client, oauth).await,
             };
+            let started = started.map_err(|error| full_text(&error))?;
             let (keys, provider, oauth) = (self.keys.clone(), provider.clone(), oauth.clone());
             Ok(PendingSignIn {
                 page: started.page,
                 code: started.code,
                 done: Box::pin(async move {
-                    let tokens = started.tokens.await?;
+                    let tokens = started.tokens.await;
+                    let tokens = tokens.map_err(|error| full_text(&error))?;
                     keys.store_credential(&provider, Some(keys::tokens(tokens, None, &oauth)))
                         .await
+                        .map_err(|error| full_text(&error))
                 }),
             })
         })
     }
 
     fn forget<'a>(&'a self, provider: &'a Provider) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(async move { self.keys.store_credential(provider, None).await })
+        Box::pin(async move {
+            let removed = self.keys.store_credential(provider, None).await;
+            removed.map_err(|error| full_text(&error))
+        })
     }
 }
 

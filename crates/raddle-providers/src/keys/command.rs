@@ -11,6 +11,7 @@ use raddle_sandbox::{
     Launch, Launcher, NamedProgram, ProgramError, environment, named_program, own_path,
 };
 use raddle_tools::shell;
+use tokio::task::JoinError;
 use tokio::time::timeout;
 
 use super::KEY_BYTES_MAX;
@@ -47,12 +48,39 @@ pub(super) struct Bounds {
     pub(super) workspaces: Vec<PathBuf>,
 }
 
+/// A command that gave no key.
+#[derive(Debug, thiserror::Error)]
+#[error("`{program}` gave no key")]
+pub(super) struct KeyCommandError {
+    program: String,
+    source: CommandFault,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum CommandFault {
+    #[error("it was not done after {ms} ms; if it may take longer, raise timeout_ms")]
+    TimedOut { ms: u128 },
+    #[error("the rules cannot be read, so nothing is started")]
+    NoRules,
+    #[error("it may not run: {0}")]
+    Forbidden(String),
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    #[error("{0}")]
+    Output(String),
+    #[error("what it writes is no text")]
+    NotText,
+    /// The thread that looked for the program panicked.
+    #[error(transparent)]
+    Panicked(#[from] JoinError),
+}
+
 /// Runs a command within its timeout and returns its output.
 pub(super) async fn output_of(
     launcher: &Launcher,
     command: &KeyCommand,
     bounds: Bounds,
-) -> Result<String, String> {
+) -> Result<String, KeyCommandError> {
     let limit = command
         .timeout_ms
         .map(|it| Duration::from_millis(it.into()));
@@ -60,15 +88,20 @@ pub(super) async fn output_of(
     let written = timeout(limit, run(launcher, command, bounds)).await;
     let written = written.unwrap_or_else(|_| {
         let ms = limit.as_millis();
-        Err(format!(
-            "it was not done after {ms} ms; if it may take longer, raise timeout_ms"
-        ))
+        Err(CommandFault::TimedOut { ms })
     });
-    written.map_err(|why| format!("`{}` gave no key: {why}", command.program))
+    written.map_err(|source| KeyCommandError {
+        program: command.program.clone(),
+        source,
+    })
 }
 
 /// Runs a command and returns its stdout.
-async fn run(launcher: &Launcher, command: &KeyCommand, bounds: Bounds) -> Result<String, String> {
+async fn run(
+    launcher: &Launcher,
+    command: &KeyCommand,
+    bounds: Bounds,
+) -> Result<String, CommandFault> {
     let named = std::env::vars_os().filter(|(name, _)| {
         let name = name.to_str();
         name.is_some_and(|name| command.env_vars.iter().any(|it| it == name))
@@ -76,13 +109,11 @@ async fn run(launcher: &Launcher, command: &KeyCommand, bounds: Bounds) -> Resul
     let mut env = environment::of(std::env::vars_os(), &Default::default());
     env.extend(named);
     let key_command = command.clone();
-    let looking = tokio::task::spawn_blocking(move || {
-        bounds.objection(&key_command).map_or(Ok(()), Err)?;
-        bounds
-            .program(&key_command.program)
-            .map_err(|error| error.to_string())
+    let looking = tokio::task::spawn_blocking(move || -> Result<NamedProgram, CommandFault> {
+        bounds.check(&key_command)?;
+        Ok(bounds.program(&key_command.program)?)
     });
-    let program = looking.await.map_err(|error| error.to_string())??;
+    let program = looking.await??;
     env.retain(|(name, _)| name != "PATH");
     env.push(("PATH".into(), program.path));
     let launch = Launch {
@@ -91,8 +122,9 @@ async fn run(launcher: &Launcher, command: &KeyCommand, bounds: Bounds) -> Resul
         cwd: command.cwd.clone(),
         env,
     };
-    let written = launcher.output(launch, KEY_BYTES_MAX).await?;
-    String::from_utf8(written).map_err(|_| "what it writes is no text".to_owned())
+    let written = launcher.output(launch, KEY_BYTES_MAX).await;
+    let written = written.map_err(|error| CommandFault::Output(error.to_string()))?;
+    String::from_utf8(written).map_err(|_| CommandFault::NotText)
 }
 
 impl Bounds {
@@ -115,18 +147,16 @@ impl Bounds {
         Ok(resolved)
     }
 
-    /// Returns the operator's objection to the command, if any.
-    fn objection(&self, command: &KeyCommand) -> Option<String> {
-        let Some(rules) = &self.rules else {
-            return Some("the rules cannot be read, so nothing is started".to_owned());
-        };
+    /// Rejects a command that the operator's rules forbid.
+    fn check(&self, command: &KeyCommand) -> Result<(), CommandFault> {
+        let rules = self.rules.as_ref().ok_or(CommandFault::NoRules)?;
         let program = std::iter::once(&command.program);
         let words: Vec<String> = program.chain(&command.args).cloned().collect();
         let objection = rules
             .0
             .policy()
             .objection_to_configured(&shell::parse_words(&words));
-        objection.map(|why| format!("it may not run: {why}"))
+        objection.map_or(Ok(()), |why| Err(CommandFault::Forbidden(why)))
     }
 }
 

@@ -177,7 +177,8 @@ async fn a_sign_out_or_sign_in_during_renewal_takes_precedence() {
         answer(request, "200 OK", GOOD).await;
         let actual = waiting.await.expect("an end").ok();
         assert_eq!(actual.as_deref(), expected);
-        assert_eq!(keys.stored_credential(provider).await, Ok(meanwhile));
+        let stored = keys.stored_credential(provider).await;
+        assert_eq!(stored.expect("a file"), meanwhile);
     }
 }
 
