@@ -16,7 +16,7 @@ const SIGPIPE: u8 = 13;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum RunEnd {
+pub(crate) enum RunEnd {
     /// The turn completed with this answer.
     Completed(Option<String>),
     /// The answer does not match the schema.
@@ -36,11 +36,11 @@ pub(super) enum RunEnd {
 }
 
 impl RunEnd {
-    pub(super) fn failed(why: String) -> Self {
+    pub(crate) fn failed(why: String) -> Self {
         Self::Failed(why)
     }
 
-    pub(super) fn status(&self) -> ExitCode {
+    pub(crate) fn status(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Completed(_) => 0,
             Self::TurnFailed(_) | Self::Interrupted | Self::Failed(_) => FAILED,
@@ -52,7 +52,7 @@ impl RunEnd {
     }
 
     /// The one line that reports the end, if it needs one.
-    pub(super) fn line(&self) -> Option<String> {
+    pub(crate) fn line(&self) -> Option<String> {
         Some(match self {
             Self::Completed(_) | Self::Signal(_) | Self::Unread => return None,
             Self::Unfit { why, .. } => format!("the answer does not fit the schema: {why}"),
@@ -64,7 +64,7 @@ impl RunEnd {
     }
 
     /// Returns the answer, even one that does not match the schema: it may explain why.
-    pub(super) fn answer(&self) -> Option<&str> {
+    pub(crate) fn answer(&self) -> Option<&str> {
         match self {
             Self::Completed(message) | Self::Unfit { message, .. } => message.as_deref(),
             _ => None,
@@ -73,13 +73,13 @@ impl RunEnd {
 }
 
 /// The signals that end a run.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    pub(super) fn watch() -> io::Result<Self> {
+    pub(crate) fn watch() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -87,7 +87,7 @@ impl Signals {
     }
 
     /// Waits for the next signal and returns its number.
-    pub(super) async fn next(&mut self) -> u8 {
+    pub(crate) async fn next(&mut self) -> u8 {
         let kind = tokio::select! {
             _ = self.interrupt.recv() => SignalKind::interrupt(),
             _ = self.terminate.recv() => SignalKind::terminate(),

@@ -27,7 +27,7 @@ pub enum Error {
 
 /// Invalid arguments.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum UsageError {
+pub(crate) enum UsageError {
     #[error("give a prompt, or - to read it from stdin")]
     NoPrompt,
     #[error("the prompt is empty; describe the task for the agent")]
@@ -71,7 +71,7 @@ pub(super) enum UsageError {
 }
 
 impl UsageError {
-    pub(super) fn path(purpose: &'static str, path: &Path, source: io::Error) -> Self {
+    pub(crate) fn path(purpose: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         Self::Path {
             purpose,
@@ -82,7 +82,7 @@ impl UsageError {
 }
 
 /// Returns the text of an error and its sources.
-pub(super) fn full_text(error: &dyn StdError) -> String {
+pub(crate) fn full_text(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type")]
-pub(super) enum Event {
+pub(crate) enum Event {
     /// Always the first event.
     #[serde(rename = "thread.started")]
     ThreadStarted { thread_id: String },
@@ -34,30 +34,30 @@ pub(super) enum Event {
 
 /// All tokens of the thread so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Usage {
-    pub(super) input_tokens: i64,
-    pub(super) cached_input_tokens: i64,
-    pub(super) cache_write_input_tokens: i64,
-    pub(super) output_tokens: i64,
-    pub(super) reasoning_output_tokens: i64,
+pub(crate) struct Usage {
+    pub(crate) input_tokens: i64,
+    pub(crate) cached_input_tokens: i64,
+    pub(crate) cache_write_input_tokens: i64,
+    pub(crate) output_tokens: i64,
+    pub(crate) reasoning_output_tokens: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct ErrorText {
-    pub(super) message: String,
+pub(crate) struct ErrorText {
+    pub(crate) message: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct ExecItem {
+pub(crate) struct ExecItem {
     /// `item_0`, `item_1` and so on, counted in each run.
-    pub(super) id: String,
+    pub(crate) id: String,
     #[serde(flatten)]
-    pub(super) body: ExecItemBody,
+    pub(crate) body: ExecItemBody,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum ExecItemBody {
+pub(crate) enum ExecItemBody {
     AgentMessage {
         text: String,
     },
@@ -107,27 +107,27 @@ pub(super) enum ExecItemBody {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Change {
-    pub(super) path: String,
-    pub(super) kind: &'static str,
+pub(crate) struct Change {
+    pub(crate) path: String,
+    pub(crate) kind: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct McpResult {
-    pub(super) content: Vec<Value>,
-    pub(super) structured_content: Option<Value>,
+pub(crate) struct McpResult {
+    pub(crate) content: Vec<Value>,
+    pub(crate) structured_content: Option<Value>,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub(super) meta: Option<Value>,
+    pub(crate) meta: Option<Value>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct AgentState {
-    pub(super) status: String,
-    pub(super) message: Option<String>,
+pub(crate) struct AgentState {
+    pub(crate) status: String,
+    pub(crate) message: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Todo {
-    pub(super) text: String,
-    pub(super) completed: bool,
+pub(crate) struct Todo {
+    pub(crate) text: String,
+    pub(crate) completed: bool,
 }

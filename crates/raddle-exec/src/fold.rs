@@ -12,7 +12,7 @@ use super::wire_items::{self, ItemReport};
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum TurnOutcome {
+pub(crate) enum TurnOutcome {
     /// With this as its last message.
     Completed(Option<String>),
     Failed(Failure),
@@ -21,15 +21,15 @@ pub(super) enum TurnOutcome {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Failure {
-    pub(super) message: String,
+pub(crate) struct Failure {
+    pub(crate) message: String,
     /// Whether a limit of `--budget` or the configuration was reached.
-    pub(super) is_budget: bool,
+    pub(crate) is_budget: bool,
 }
 
 /// The state of one run: a turn of a thread.
 #[derive(Debug)]
-pub(super) struct Fold {
+pub(crate) struct Fold {
     thread: ThreadId,
     turn: Option<TurnId>,
     /// How many items have a number.
@@ -46,7 +46,7 @@ pub(super) struct Fold {
 }
 
 impl Fold {
-    pub(super) fn new(thread: ThreadId) -> Self {
+    pub(crate) fn new(thread: ThreadId) -> Self {
         Self {
             thread,
             turn: None,
@@ -62,29 +62,29 @@ impl Fold {
     }
 
     /// Returns the event for the first line.
-    pub(super) fn started(&self) -> Event {
+    pub(crate) fn started(&self) -> Event {
         Event::ThreadStarted {
             thread_id: self.thread.to_string(),
         }
     }
 
     /// Sets the turn to report. Earlier turns are not reported.
-    pub(super) fn begin(&mut self, turn: TurnId) -> Event {
+    pub(crate) fn begin(&mut self, turn: TurnId) -> Event {
         self.turn = Some(turn);
         Event::TurnStarted {}
     }
 
-    pub(super) fn turn(&self) -> Option<&TurnId> {
+    pub(crate) fn turn(&self) -> Option<&TurnId> {
         self.turn.as_ref()
     }
 
     /// The outcome of the turn; `None` while it runs.
-    pub(super) fn outcome(&self) -> Option<&TurnOutcome> {
+    pub(crate) fn outcome(&self) -> Option<&TurnOutcome> {
         self.outcome.as_ref()
     }
 
     /// Returns the events for a notification.
-    pub(super) fn on_notification(&mut self, notification: &Notification) -> Vec<Event> {
+    pub(crate) fn on_notification(&mut self, notification: &Notification) -> Vec<Event> {
         match notification {
             Notification::ItemStarted(it) if self.is_ours(&it.turn_id) => {
                 self.item_started(&it.item).into_iter().collect()
@@ -125,7 +125,7 @@ impl Fold {
 
     /// Catches up from a snapshot after missed notifications: reports items that started or
     /// completed meanwhile.
-    pub(super) fn on_snapshot(&mut self, turn: &Turn) -> Vec<Event> {
+    pub(crate) fn on_snapshot(&mut self, turn: &Turn) -> Vec<Event> {
         if !self.is_ours(&turn.id) || self.outcome.is_some() {
             return Vec::new();
         }
@@ -149,12 +149,12 @@ impl Fold {
     }
 
     /// Ends the run because the connection was lost.
-    pub(super) fn on_lost(&mut self, why: &str) -> Vec<Event> {
+    pub(crate) fn on_lost(&mut self, why: &str) -> Vec<Event> {
         vec![failed(why)]
     }
 
     /// Returns the event for a warning to the user.
-    pub(super) fn warning(&mut self, message: String) -> Event {
+    pub(crate) fn warning(&mut self, message: String) -> Event {
         let number = self.number();
         completed(number, ExecItemBody::Error { message })
     }
@@ -254,7 +254,7 @@ impl Fold {
     }
 }
 
-pub(super) fn error_text(error: &TurnError) -> String {
+pub(crate) fn error_text(error: &TurnError) -> String {
     wire_items::with_details(&error.message, error.additional_details.as_deref())
 }
 

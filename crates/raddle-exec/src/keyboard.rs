@@ -13,7 +13,7 @@ const READ_BYTES: usize = 4096;
 /// The keyboard. It is read only here, and only while a question is open, so discarded input is
 /// really gone and no line of it is still in transit.
 #[derive(Debug, Default)]
-pub(super) struct Keyboard {
+pub(crate) struct Keyboard {
     watcher: Option<InputWatcher>,
     /// Bytes of an incomplete line.
     buffer: Vec<u8>,
@@ -21,14 +21,14 @@ pub(super) struct Keyboard {
 
 impl Keyboard {
     /// Discards all input typed so far.
-    pub(super) fn discard_input(&mut self) {
+    pub(crate) fn discard_input(&mut self) {
         self.buffer.clear();
         // On failure there is no terminal any more, and nothing is read either.
         let _ = tcflush(stdin(), QueueSelector::IFlush);
     }
 
     /// Returns the next line, or `None` at the end of input. Cancel-safe: read bytes are kept.
-    pub(super) async fn line(&mut self) -> Option<String> {
+    pub(crate) async fn line(&mut self) -> Option<String> {
         loop {
             if let Some(line) = self.whole() {
                 return Some(line);

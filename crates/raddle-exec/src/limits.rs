@@ -19,7 +19,7 @@ const BYPASS: &str = "--dangerously-bypass-approvals-and-sandbox";
 const ON_FAILURE: &str = "on-failure";
 
 /// Returns the last value of a key.
-pub(super) fn last(settings: &[Override], key: &str) -> Option<Value> {
+pub(crate) fn last(settings: &[Override], key: &str) -> Option<Value> {
     let mut reversed = settings.iter().rev();
     reversed.find(|it| is_about(it, key)).map(Override::to_json)
 }
@@ -30,7 +30,7 @@ fn is_about(setting: &Override, key: &str) -> bool {
 
 /// Normalizes the settings, or rejects the first unknown value. An unknown limit must not be read
 /// as another one.
-pub(super) fn normalize(settings: Vec<Override>) -> Result<Vec<Override>, UsageError> {
+pub(crate) fn normalize(settings: Vec<Override>) -> Result<Vec<Override>, UsageError> {
     let settings: Vec<Override> = settings.into_iter().map(renamed).collect();
     for setting in &settings {
         let value = setting.to_json();
@@ -68,7 +68,7 @@ fn unknown(key: &'static str, value: &Value, known: &[&'static str]) -> UsageErr
 }
 
 /// Rejects contradicting arguments, such as those before and after `resume`.
-pub(super) fn agree(options: &Options, settings: &[Override]) -> Result<(), UsageError> {
+pub(crate) fn agree(options: &Options, settings: &[Override]) -> Result<(), UsageError> {
     let is_other = |key: &str, same: &str| {
         let mut below = settings.iter().map(Override::path);
         let is_below = below.any(|it| it.len() > 1 && it[0] == key);

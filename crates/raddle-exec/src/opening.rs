@@ -20,7 +20,7 @@ const ORIGINATOR: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
 
 /// Reason why the thread of a plan cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum OpenError {
+pub(crate) enum OpenError {
     #[error(transparent)]
     Connect(ConnectError),
     /// The server's own message is on stderr, just above.
@@ -48,9 +48,9 @@ pub(super) enum OpenError {
 /// A failed call. Its text is the server's message alone.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", error_text(.0))]
-pub(super) struct FailedCall(CallError);
+pub(crate) struct FailedCall(CallError);
 
-pub(super) async fn connect(address: ServerAddress) -> Result<Client, OpenError> {
+pub(crate) async fn connect(address: ServerAddress) -> Result<Client, OpenError> {
     let client = Client::connect(address, options(), DeferredAnswers).await;
     client.map_err(|error| match error {
         ConnectError::Ended(_) => OpenError::ServerEnded(error),
@@ -59,7 +59,7 @@ pub(super) async fn connect(address: ServerAddress) -> Result<Client, OpenError>
 }
 
 /// Opens the thread of the plan.
-pub(super) async fn open(plan: &Plan, client: &Client) -> Result<ThreadFollower, OpenError> {
+pub(crate) async fn open(plan: &Plan, client: &Client) -> Result<ThreadFollower, OpenError> {
     let thread = match plan.options.thread {
         ThreadSelector::New => {
             let mut params = plan.start();
@@ -95,7 +95,7 @@ async fn last(plan: &Plan, client: &Client, of_any_folder: bool) -> Result<Threa
 
 /// Returns the approval policy for this turn, as configured, if a user is present now and the
 /// thread was last used unattended.
-pub(super) async fn asking_again(
+pub(crate) async fn asking_again(
     plan: &Plan,
     client: &Client,
     follow: &ThreadFollower,
@@ -147,7 +147,7 @@ fn options() -> Options {
 }
 
 /// Returns the message of a rejected call.
-pub(super) fn error_text(error: &CallError) -> String {
+pub(crate) fn error_text(error: &CallError) -> String {
     match error {
         CallError::Refused(error) => error.message.to_string(),
         error => error.to_string(),

@@ -22,7 +22,7 @@ use super::error::UsageError;
 
 /// A file that the answer can be written to.
 #[derive(Debug)]
-pub(super) struct OutputFile {
+pub(crate) struct OutputFile {
     path: PathBuf,
     target: Target,
 }
@@ -42,18 +42,18 @@ enum Target {
 
 impl OutputFile {
     /// Checks before the turn that the answer can be written. Leaves the file unchanged.
-    pub(super) fn open(path: &Path) -> Result<Self, UsageError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, UsageError> {
         let purpose = "cannot write --output-last-message";
         let target = target(path).map_err(|error| UsageError::path(purpose, path, error))?;
         let path = path.to_owned();
         Ok(Self { path, target })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn write(&self, answer: &str) -> io::Result<()> {
+    pub(crate) fn write(&self, answer: &str) -> io::Result<()> {
         let (folder, name, existing) = match &self.target {
             Target::Opened(opened) => return write_into(opened.as_raw_fd(), answer),
             Target::Name {

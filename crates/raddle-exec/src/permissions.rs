@@ -4,12 +4,12 @@ use raddle_protocol::*;
 use serde_json::json;
 
 /// Describes the requested permissions.
-pub(super) fn lines(question: &RequestPermissionProfile) -> Vec<String> {
+pub(crate) fn lines(question: &RequestPermissionProfile) -> Vec<String> {
     named(question.file_system.as_ref(), question.network.as_ref())
 }
 
 /// Describes the permissions of a command beyond those of the sandbox.
-pub(super) fn of_a_command(it: &CommandExecutionRequestApprovalParams) -> Vec<String> {
+pub(crate) fn of_a_command(it: &CommandExecutionRequestApprovalParams) -> Vec<String> {
     let more = it.additional_permissions.as_ref();
     let mut lines = more.map_or_else(Vec::new, |it| {
         named(it.file_system.as_ref(), it.network.as_ref())

@@ -19,26 +19,26 @@ use super::schema::Schema;
 
 /// The validated options.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) input: Vec<UserInput>,
-    pub(super) schema: Option<Schema>,
-    pub(super) unattended: Unattended,
-    pub(super) cwd: PathBuf,
-    pub(super) settings: Vec<Override>,
-    pub(super) options: Options,
+pub(crate) struct Plan {
+    pub(crate) input: Vec<UserInput>,
+    pub(crate) schema: Option<Schema>,
+    pub(crate) unattended: Unattended,
+    pub(crate) cwd: PathBuf,
+    pub(crate) settings: Vec<Override>,
+    pub(crate) options: Options,
     /// The file that also receives the answer.
-    pub(super) output: Option<OutputFile>,
+    pub(crate) output: Option<OutputFile>,
 }
 
 /// Relevant facts about the environment of the process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RunContext {
+pub(crate) struct RunContext {
     /// Whether a user can be asked: stdin and stderr are terminals.
-    pub(super) has_terminal: bool,
+    pub(crate) has_terminal: bool,
 }
 
 impl RunContext {
-    pub(super) fn look() -> Self {
+    pub(crate) fn look() -> Self {
         Self {
             has_terminal: io::stdin().is_terminal() && io::stderr().is_terminal(),
         }
@@ -47,7 +47,7 @@ impl RunContext {
 
 impl Plan {
     /// Validates the options, and reads stdin if they request it.
-    pub(super) fn read(mut options: Options, context: RunContext) -> Result<Self, UsageError> {
+    pub(crate) fn read(mut options: Options, context: RunContext) -> Result<Self, UsageError> {
         let schema = options.output_schema.as_deref().map(schema).transpose()?;
         let cwd = folder(options.cd.as_deref().unwrap_or(Path::new(".")))?;
         let how = unattended_mode(&options, context)?;
@@ -76,7 +76,7 @@ impl Plan {
         })
     }
 
-    pub(super) fn start(&self) -> ThreadStartParams {
+    pub(crate) fn start(&self) -> ThreadStartParams {
         ThreadStartParams {
             approval_policy: self.approval(),
             config: self.config(),
@@ -91,7 +91,7 @@ impl Plan {
     }
 
     /// Values that are not given stay as the thread has them, except the approval policy.
-    pub(super) fn resume(&self, thread: ThreadId) -> ThreadResumeParams {
+    pub(crate) fn resume(&self, thread: ThreadId) -> ThreadResumeParams {
         let setting = |key: &str| Some(self.setting(key)?.as_str()?.to_owned());
         ThreadResumeParams {
             approval_policy: self.approval(),
@@ -110,7 +110,7 @@ impl Plan {
         }
     }
 
-    pub(super) fn turn(&self, thread: ThreadId) -> TurnStartParams {
+    pub(crate) fn turn(&self, thread: ThreadId) -> TurnStartParams {
         let effort = self.setting("model_reasoning_effort");
         TurnStartParams {
             effort: effort.and_then(|it| Some(it.as_str()?.to_owned())),
@@ -120,12 +120,12 @@ impl Plan {
     }
 
     /// Returns the last value of a key.
-    pub(super) fn setting(&self, key: &str) -> Option<Value> {
+    pub(crate) fn setting(&self, key: &str) -> Option<Value> {
         limits::last(&self.settings, key)
     }
 
     /// Returns the policy of the arguments. Without one, it is `never` where no user can be asked.
-    pub(super) fn approval(&self) -> Option<AskForApproval> {
+    pub(crate) fn approval(&self) -> Option<AskForApproval> {
         if self.options.dangerously_bypass_approvals_and_sandbox {
             return Some(AskForApproval::Never);
         }

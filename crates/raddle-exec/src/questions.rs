@@ -13,7 +13,7 @@ use super::quote::{GUTTER, Quote};
 
 /// Defers every request: requests also arrive as thread events, and are answered there.
 #[derive(Debug)]
-pub(super) struct DeferredAnswers;
+pub(crate) struct DeferredAnswers;
 
 impl RequestHandler for DeferredAnswers {
     async fn command(
@@ -69,14 +69,14 @@ impl TypedAnswer {
 
 /// An answer, with an optional message for the agent.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct QuestionReply {
-    pub(super) id: RequestId,
-    pub(super) answer: Value,
-    pub(super) reason: Option<String>,
+pub(crate) struct QuestionReply {
+    pub(crate) id: RequestId,
+    pub(crate) answer: Value,
+    pub(crate) reason: Option<String>,
 }
 
 /// Summarises a request in a line.
-pub(super) fn about(question: &ServerQuestion) -> String {
+pub(crate) fn about(question: &ServerQuestion) -> String {
     match question {
         ServerQuestion::Command(it) => {
             let command = it.command.as_deref().unwrap_or("a command");
@@ -107,7 +107,7 @@ pub(super) fn about(question: &ServerQuestion) -> String {
 }
 
 /// Whether a user should answer the request. The client itself rejects requests for programs.
-pub(super) fn is_for_people(question: &ServerQuestion) -> bool {
+pub(crate) fn is_for_people(question: &ServerQuestion) -> bool {
     !matches!(
         question,
         ServerQuestion::Tool(_) | ServerQuestion::Elicitation(_)
@@ -115,7 +115,7 @@ pub(super) fn is_for_people(question: &ServerQuestion) -> bool {
 }
 
 /// The answer without a user: denied.
-pub(super) fn denied(open_question: &OpenQuestion) -> QuestionReply {
+pub(crate) fn denied(open_question: &OpenQuestion) -> QuestionReply {
     let answer = match &open_question.question {
         ServerQuestion::Question(_) => json!({ "answers": {} }),
         question => answer(question, &TypedAnswer::No),
@@ -147,7 +147,7 @@ fn answer(question: &ServerQuestion, typed: &TypedAnswer) -> Value {
 
 /// The prompt on the terminal: open requests and keyboard input.
 #[derive(Debug, Default)]
-pub(super) struct TerminalPrompt {
+pub(crate) struct TerminalPrompt {
     open: VecDeque<TerminalQuestion>,
     keyboard: Keyboard,
 }
@@ -166,12 +166,12 @@ struct TerminalQuestion {
 
 /// The view to draw.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct PromptView {
+pub(crate) struct PromptView {
     /// Each section may be truncated if it is long.
-    pub(super) things: Vec<Vec<Quote>>,
+    pub(crate) things: Vec<Vec<Quote>>,
     /// The page to show of the full text.
-    pub(super) page: Option<usize>,
-    pub(super) prompt: &'static str,
+    pub(crate) page: Option<usize>,
+    pub(crate) prompt: &'static str,
 }
 
 const ACT: &str = "yes, always, no, or why not? [y/a/n/…] ";
@@ -184,7 +184,7 @@ const WHOLE: &str = "?";
 
 impl TerminalPrompt {
     /// Enqueues a request. Returns the view to draw if it is the only one.
-    pub(super) fn put(
+    pub(crate) fn put(
         &mut self,
         question: OpenQuestion,
         view: &ThreadView,
@@ -207,7 +207,7 @@ impl TerminalPrompt {
     }
 
     /// Removes a request that another client answered. Returns whether it was the one on screen.
-    pub(super) fn settled(&mut self, id: &RequestId) -> bool {
+    pub(crate) fn settled(&mut self, id: &RequestId) -> bool {
         let at = self.open.iter().position(|it| it.question.id == *id);
         if let Some(at) = at {
             self.open.remove(at);
@@ -217,18 +217,18 @@ impl TerminalPrompt {
 
     /// The request to show now. Discards earlier input, since it cannot be an answer to this
     /// request.
-    pub(super) fn next(&mut self) -> Option<PromptView> {
+    pub(crate) fn next(&mut self) -> Option<PromptView> {
         let shown = self.open.front()?.shown();
         self.keyboard.discard_input();
         Some(shown)
     }
 
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         !self.open.is_empty()
     }
 
     /// Waits for the next line while a request is open. Returns `None` at the end of input.
-    pub(super) async fn line(&mut self) -> Option<String> {
+    pub(crate) async fn line(&mut self) -> Option<String> {
         if self.open.is_empty() {
             return std::future::pending().await;
         }
@@ -236,14 +236,14 @@ impl TerminalPrompt {
     }
 
     /// Handles a line. Returns `None` if the answer is not complete.
-    pub(super) fn typed(&mut self, line: &str) -> Option<QuestionReply> {
+    pub(crate) fn typed(&mut self, line: &str) -> Option<QuestionReply> {
         let reply = self.open.front_mut()?.handle_line(line.trim())?;
         self.open.pop_front();
         Some(reply)
     }
 
     /// Denies all open requests at the end of input.
-    pub(super) fn hung_up(&mut self) -> Vec<QuestionReply> {
+    pub(crate) fn hung_up(&mut self) -> Vec<QuestionReply> {
         self.open.drain(..).map(|it| denied(&it.question)).collect()
     }
 }

@@ -7,7 +7,7 @@ use raddle_console::sanitize;
 use sha2::{Digest, Sha256};
 
 /// The prefix of continued lines.
-pub(super) const GUTTER: &str = "  │ ";
+pub(crate) const GUTTER: &str = "  │ ";
 
 /// How many lines of a section are shown before it is truncated.
 const LINES_MAX: usize = 20;
@@ -26,19 +26,19 @@ const TAB_COLUMNS: usize = 8;
 
 /// A prefix of ours, and text of the agent after it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Quote {
-    pub(super) lead: String,
-    pub(super) text: String,
+pub(crate) struct Quote {
+    pub(crate) lead: String,
+    pub(crate) text: String,
 }
 
 impl Quote {
-    pub(super) fn new(lead: impl Into<String>, text: impl Into<String>) -> Self {
+    pub(crate) fn new(lead: impl Into<String>, text: impl Into<String>) -> Self {
         let (lead, text) = (lead.into(), text.into());
         Self { lead, text }
     }
 
     /// Its lines on a terminal of this width.
-    pub(super) fn lines(&self, columns: usize) -> Vec<String> {
+    pub(crate) fn lines(&self, columns: usize) -> Vec<String> {
         let least = columns_of(&self.lead).max(columns_of(GUTTER)) + COLUMNS_MIN;
         // The last column stays free: some terminals wrap as soon as it is filled.
         let columns = columns.saturating_sub(1).max(least);
@@ -63,7 +63,7 @@ impl Quote {
 
 /// The lines of several sections. Each is truncated to its first and last lines, so that the prompt
 /// below stays visible.
-pub(super) fn laid_out(things: &[Vec<Quote>], columns: usize) -> Vec<String> {
+pub(crate) fn laid_out(things: &[Vec<Quote>], columns: usize) -> Vec<String> {
     let mut shown = Vec::new();
     for thing in things {
         let lines: Vec<String> = thing.iter().flat_map(|it| it.lines(columns)).collect();
@@ -83,7 +83,7 @@ pub(super) fn laid_out(things: &[Vec<Quote>], columns: usize) -> Vec<String> {
 }
 
 /// One page of the lines of all sections, counted from zero. The first page follows the last one.
-pub(super) fn page(
+pub(crate) fn page(
     things: &[Vec<Quote>],
     columns: usize,
     rows: usize,
@@ -123,7 +123,7 @@ fn sum(thing: &[Quote]) -> String {
 }
 
 /// The end of a line that fits into this many columns.
-pub(super) fn end(line: &str, columns: usize) -> &str {
+pub(crate) fn end(line: &str, columns: usize) -> &str {
     let mut used_columns = 0;
     let fits = line.char_indices().rev().take_while(|(_, letter)| {
         used_columns += wide(*letter);

@@ -16,12 +16,12 @@ const DEPTH_MAX: usize = 128;
 const STEPS_MAX: usize = 1024;
 
 #[derive(Clone, Debug)]
-pub(super) struct Schema(Value);
+pub(crate) struct Schema(Value);
 
 /// The place of a problem in a schema or in a text, and the reason.
 #[derive(Clone, Debug, Default, PartialEq, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct SchemaError(String);
+pub(crate) struct SchemaError(String);
 
 impl From<String> for SchemaError {
     fn from(text: String) -> Self {
@@ -31,7 +31,7 @@ impl From<String> for SchemaError {
 
 impl Schema {
     /// Parses a schema. The error has the path of the problem.
-    pub(super) fn read(text: &str) -> Result<Self, SchemaError> {
+    pub(crate) fn read(text: &str) -> Result<Self, SchemaError> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if !value.is_object() {
             return Err("it is no object".to_owned().into());
@@ -40,12 +40,12 @@ impl Schema {
         Ok(Self(value))
     }
 
-    pub(super) fn value(&self) -> &Value {
+    pub(crate) fn value(&self) -> &Value {
         &self.0
     }
 
     /// Checks that a text is JSON that matches the schema. The error has the path and the reason.
-    pub(super) fn check(&self, text: &str) -> Result<(), SchemaError> {
+    pub(crate) fn check(&self, text: &str) -> Result<(), SchemaError> {
         let value: Value =
             serde_json::from_str(text.trim()).map_err(|error| format!("it is no JSON: {error}"))?;
         let check = Check {

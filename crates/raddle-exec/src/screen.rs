@@ -38,7 +38,7 @@ const YELLOW: &str = "33";
 
 /// The writer of stderr.
 #[derive(Debug)]
-pub(super) struct Screen {
+pub(crate) struct Screen {
     /// Print only errors and questions.
     is_quiet: bool,
     /// Whether there is a status line at the bottom.
@@ -60,7 +60,7 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    pub(super) fn new(is_quiet: bool, color: Color) -> Self {
+    pub(crate) fn new(is_quiet: bool, color: Color) -> Self {
         let is_terminal = io::stderr().is_terminal();
         Self {
             is_quiet,
@@ -79,12 +79,12 @@ impl Screen {
         }
     }
 
-    pub(super) fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         self.is_live
     }
 
     /// Takes up text deltas, which are not events yet, for the status line.
-    pub(super) fn on_notification(&mut self, notification: &Notification) {
+    pub(crate) fn on_notification(&mut self, notification: &Notification) {
         let delta = match notification {
             Notification::AgentMessageDelta(it) => &it.delta,
             Notification::ReasoningSummaryTextDelta(it) => &it.delta,
@@ -101,7 +101,7 @@ impl Screen {
     }
 
     /// Writes the lines for an event.
-    pub(super) fn event(&mut self, event: &Event) {
+    pub(crate) fn event(&mut self, event: &Event) {
         if self.is_quiet {
             return;
         }
@@ -123,7 +123,7 @@ impl Screen {
     }
 
     /// Writes a line of Raddle's own, even if quiet. An open question is drawn again below it.
-    pub(super) fn say(&mut self, text: &str) {
+    pub(crate) fn say(&mut self, text: &str) {
         let line = format!("raddle: {}", one_line(text, OWN_LINE_LETTERS));
         match &self.question {
             Some(question) => put(&format!("\n{line}\n{question}")),
@@ -132,7 +132,7 @@ impl Screen {
     }
 
     /// Draws a question, with the cursor behind the prompt.
-    pub(super) fn ask(&mut self, shown: &PromptView) {
+    pub(crate) fn ask(&mut self, shown: &PromptView) {
         self.clear();
         let mut text = String::new();
         let lines = match shown.page {
@@ -149,7 +149,7 @@ impl Screen {
     }
 
     /// Ends the question after its answer, which ended a line.
-    pub(super) fn answered(&mut self) {
+    pub(crate) fn answered(&mut self) {
         self.question = None;
         for text in std::mem::take(&mut self.deferred) {
             self.write(&text);
@@ -157,7 +157,7 @@ impl Screen {
     }
 
     /// Ends a question that needs no answer any more.
-    pub(super) fn settled(&mut self, is_answered: bool) {
+    pub(crate) fn settled(&mut self, is_answered: bool) {
         put(match is_answered {
             true => "\nanswered elsewhere\n",
             false => "\nno longer asked\n",
@@ -166,7 +166,7 @@ impl Screen {
     }
 
     /// Ends the output: removes the status line and writes the deferred lines.
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.clear();
         if self.question.is_some() {
             put("\n");
@@ -175,7 +175,7 @@ impl Screen {
     }
 
     /// Updates the status line.
-    pub(super) fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         if !self.is_live {
             return;
         }
@@ -193,7 +193,7 @@ impl Screen {
     }
 
     /// Removes the status line.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if self.shown.take().is_some() {
             put("\r\u{1b}[2K");
         }

@@ -12,7 +12,7 @@ use super::vendor;
 const LOG: &str = "error";
 
 /// Returns the address, or rejects invalid arguments.
-pub(super) fn find(plan: &Plan) -> Result<ServerAddress, UsageError> {
+pub(crate) fn find(plan: &Plan) -> Result<ServerAddress, UsageError> {
     let Some(remote) = &plan.options.remote else {
         return Ok(ServerAddress::Child(child(plan)?));
     };

@@ -29,7 +29,7 @@ const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(120);
 
 /// Runs the plan and returns its end.
-pub(super) async fn run(plan: Plan, address: ServerAddress) -> RunEnd {
+pub(crate) async fn run(plan: Plan, address: ServerAddress) -> RunEnd {
     let mut signals = match Signals::watch() {
         Ok(signals) => signals,
         Err(error) => return RunEnd::failed(format!("cannot watch for signals: {error}")),

@@ -10,12 +10,12 @@ use raddle_config::Override;
 const KEY: &str = "CODEX_API_KEY";
 
 /// The setting with the SDK's address.
-pub(super) const ADDRESS: &str = "openai_base_url";
+pub(crate) const ADDRESS: &str = "openai_base_url";
 
-pub(super) const PROVIDER: &str = "openai";
+pub(crate) const PROVIDER: &str = "openai";
 
 /// Whether the SDK's key or address is present.
-pub(super) fn is_given(settings: &[Override]) -> bool {
+pub(crate) fn is_given(settings: &[Override]) -> bool {
     has_key() || settings.iter().any(is_address)
 }
 
@@ -28,7 +28,7 @@ fn is_address(setting: &Override) -> bool {
 }
 
 /// Translates the settings for the server. Explicit settings override those of the SDK.
-pub(super) fn normalize(settings: &[Override]) -> Vec<Override> {
+pub(crate) fn normalize(settings: &[Override]) -> Vec<Override> {
     read(settings, has_key())
 }
 

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use super::events::{AgentState, Change, ErrorText, ExecItemBody, McpResult, Todo, Usage};
 
 /// An item as it is reported.
-pub(super) struct ItemReport<'a> {
-    pub(super) id: &'a ItemId,
-    pub(super) body: ExecItemBody,
-    pub(super) is_over: bool,
+pub(crate) struct ItemReport<'a> {
+    pub(crate) id: &'a ItemId,
+    pub(crate) body: ExecItemBody,
+    pub(crate) is_over: bool,
 }
 
 /// Maps an item; `None` for kinds that are not reported.
-pub(super) fn item_report(item: &ThreadItem) -> Option<ItemReport<'_>> {
+pub(crate) fn item_report(item: &ThreadItem) -> Option<ItemReport<'_>> {
     let body = body(item)?;
     let (id, completed_at) = match item {
         ThreadItem::AgentMessage(it) => (&it.id, it.completed_at_ms),
@@ -130,14 +130,14 @@ fn body(item: &ThreadItem) -> Option<ExecItemBody> {
 }
 
 /// Whether an item is reported only when it is complete.
-pub(super) fn is_reported_whole(body: &ExecItemBody) -> bool {
+pub(crate) fn is_reported_whole(body: &ExecItemBody) -> bool {
     matches!(
         body,
         ExecItemBody::AgentMessage { .. } | ExecItemBody::Reasoning { .. }
     )
 }
 
-pub(super) fn todo(plan: &[TurnPlanStep]) -> Vec<Todo> {
+pub(crate) fn todo(plan: &[TurnPlanStep]) -> Vec<Todo> {
     plan.iter()
         .map(|it| Todo {
             text: it.step.clone(),
@@ -146,7 +146,7 @@ pub(super) fn todo(plan: &[TurnPlanStep]) -> Vec<Todo> {
         .collect()
 }
 
-pub(super) fn usage(tokens: &ThreadTokenUsage) -> Usage {
+pub(crate) fn usage(tokens: &ThreadTokenUsage) -> Usage {
     let all = &tokens.total;
     Usage {
         input_tokens: all.input_tokens,
@@ -158,14 +158,14 @@ pub(super) fn usage(tokens: &ThreadTokenUsage) -> Usage {
 }
 
 /// Appends the details in parentheses, if there are any.
-pub(super) fn with_details(text: &str, details: Option<&str>) -> String {
+pub(crate) fn with_details(text: &str, details: Option<&str>) -> String {
     match details.filter(|it| !it.is_empty()) {
         Some(details) => format!("{text} ({details})"),
         None => text.to_owned(),
     }
 }
 
-pub(super) fn kind(kind: &PatchChangeKind) -> &'static str {
+pub(crate) fn kind(kind: &PatchChangeKind) -> &'static str {
     match kind {
         PatchChangeKind::Add => "add",
         PatchChangeKind::Delete => "delete",

@@ -14,7 +14,7 @@ use tokio::task::JoinError;
 /// The credential stored for a provider.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type")]
-pub(super) enum StoredCredential {
+pub(crate) enum StoredCredential {
     Key {
         key: String,
     },
@@ -32,13 +32,13 @@ pub(super) enum StoredCredential {
 /// renewal.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct TokenIssuer {
+pub(crate) struct TokenIssuer {
     token_url: String,
     client_id: String,
 }
 
 impl TokenIssuer {
-    pub(super) fn of(oauth: &OAuth) -> Self {
+    pub(crate) fn of(oauth: &OAuth) -> Self {
         Self {
             token_url: oauth.token_url.clone(),
             client_id: oauth.client_id.clone(),
@@ -48,7 +48,7 @@ impl TokenIssuer {
 
 impl StoredCredential {
     /// The secret that authenticates calls.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::Key { key: text } | Self::Tokens { access: text, .. } => text,
         }
@@ -75,7 +75,7 @@ impl fmt::Debug for StoredCredential {
 
 /// Reason why the credentials cannot be read or stored.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CredentialError {
+pub(crate) enum CredentialError {
     #[error("cannot lock {}", .path.display())]
     Lock { path: PathBuf, source: io::Error },
     #[error("cannot read {}", .path.display())]
@@ -92,7 +92,7 @@ pub(super) enum CredentialError {
 
 /// The credentials file. Cheap to clone; each method blocks on the disk.
 #[derive(Clone, Debug)]
-pub(super) struct Credentials {
+pub(crate) struct Credentials {
     file: PathBuf,
 }
 
@@ -133,14 +133,14 @@ impl CredentialFile {
 }
 
 impl Credentials {
-    pub(super) fn of(home: &Path) -> Self {
+    pub(crate) fn of(home: &Path) -> Self {
         Self {
             file: home.join("credentials.json"),
         }
     }
 
     /// Returns the credential of a provider, if its address and its issuer are unchanged.
-    pub(super) fn get(
+    pub(crate) fn get(
         &self,
         provider: &Provider,
     ) -> Result<Option<StoredCredential>, CredentialError> {
@@ -148,7 +148,7 @@ impl Credentials {
     }
 
     /// Stores the credential of a provider, or removes it.
-    pub(super) fn set(
+    pub(crate) fn set(
         &self,
         provider: &Provider,
         credential: Option<StoredCredential>,
@@ -160,7 +160,7 @@ impl Credentials {
     }
 
     /// Replaces a credential if it is still stored. Returns the credential that is stored now.
-    pub(super) fn replace(
+    pub(crate) fn replace(
         &self,
         provider: &Provider,
         old: &StoredCredential,
@@ -187,7 +187,7 @@ impl Credentials {
 
     /// Locks out other processes that renew tokens, until it is dropped. `None` while another one
     /// does.
-    pub(super) fn renewing(&self) -> Result<Option<File>, CredentialError> {
+    pub(crate) fn renewing(&self) -> Result<Option<File>, CredentialError> {
         let path = self.file.with_extension("renewing");
         let locked = private(&path).and_then(|file| match file.try_lock() {
             Ok(()) => Ok(Some(file)),

@@ -19,7 +19,7 @@ use rustix::fs::OFlags;
 use tokio::time::{Instant, sleep};
 
 use self::command::Bounds;
-pub(super) use self::command::OperatorRules;
+pub(crate) use self::command::OperatorRules;
 use super::credentials::{CredentialError, Credentials, StoredCredential, TokenIssuer};
 use super::outcome::{CallFailure, full_text};
 
@@ -42,7 +42,7 @@ pub(crate) struct ApiKey {
 }
 
 impl ApiKey {
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 }
@@ -58,7 +58,7 @@ impl fmt::Debug for ApiKey {
 pub(crate) struct Keys {
     launcher: Launcher,
     client: ModelClient,
-    pub(super) credentials: Credentials,
+    pub(crate) credentials: Credentials,
     counter: Arc<AtomicU64>,
     commands: Arc<Mutex<HashMap<KeyCommand, Slot>>>,
     /// Held while a token is renewed.
@@ -97,7 +97,7 @@ impl Keys {
     }
 
     /// Records the workspaces of a thread. Key commands may not come from there, for any thread.
-    pub(super) fn add_workspaces(&self, folders: Vec<PathBuf>) {
+    pub(crate) fn add_workspaces(&self, folders: Vec<PathBuf>) {
         let mut workspaces = self
             .workspaces
             .lock()
@@ -117,13 +117,13 @@ impl Keys {
     }
 
     /// Returns the key for a call; `None` if the provider takes none.
-    pub(super) async fn key(&self, provider: &Provider) -> Result<Option<ApiKey>, CallFailure> {
+    pub(crate) async fn key(&self, provider: &Provider) -> Result<Option<ApiKey>, CallFailure> {
         self.get(provider, None).await
     }
 
     /// Returns the key to try after this one was rejected; `None` if there is no other. A command
     /// runs once and a token is renewed once, however many calls were rejected.
-    pub(super) async fn replacement(
+    pub(crate) async fn replacement(
         &self,
         provider: &Provider,
         refused: &ApiKey,
@@ -250,7 +250,7 @@ impl Keys {
     }
 
     /// Returns the credential stored for a provider.
-    pub(super) async fn stored_credential(
+    pub(crate) async fn stored_credential(
         &self,
         provider: &Provider,
     ) -> Result<Option<StoredCredential>, CredentialError> {
@@ -259,7 +259,7 @@ impl Keys {
     }
 
     /// Stores the credential of a provider, or removes it.
-    pub(super) async fn store_credential(
+    pub(crate) async fn store_credential(
         &self,
         provider: &Provider,
         credential: Option<StoredCredential>,
@@ -270,7 +270,7 @@ impl Keys {
 
     /// Renews an expired token. Concurrent callers, here or in another process, get the same new
     /// token.
-    pub(super) async fn renewed(
+    pub(crate) async fn renewed(
         &self,
         provider: &Provider,
         oauth: &OAuth,
@@ -347,7 +347,7 @@ impl Keys {
 }
 
 /// Converts tokens for storage. Without a new refresh token the old one stays in use.
-pub(super) fn tokens(
+pub(crate) fn tokens(
     issued: oauth::OauthTokens,
     refresh: Option<String>,
     oauth: &OAuth,

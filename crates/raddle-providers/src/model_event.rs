@@ -11,7 +11,7 @@ use raddle_model::{CallForm, ItemKind, StreamEvent, Tokens};
 use serde_json::Value;
 
 /// Maps an event. Assigns our ids to the vendor's items.
-pub(super) fn model_event(
+pub(crate) fn model_event(
     event: StreamEvent,
     ids: &mut BTreeMap<Arc<str>, ItemId>,
     vendor: &str,

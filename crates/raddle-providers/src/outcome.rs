@@ -17,7 +17,7 @@ const STREAM_RETRIES: u32 = 5;
 
 /// The reason why a call could not be made, or broke off.
 #[derive(Debug)]
-pub(super) enum CallFailure {
+pub(crate) enum CallFailure {
     /// The configuration does not allow it.
     NotConfigured(String),
     /// There is no key for it.
@@ -51,7 +51,7 @@ impl From<CredentialError> for CallFailure {
 }
 
 /// Returns the text of an error and its sources.
-pub(super) fn full_text(error: &dyn Error) -> String {
+pub(crate) fn full_text(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
@@ -64,7 +64,7 @@ pub(super) fn full_text(error: &dyn Error) -> String {
 
 /// The number of attempts so far, and their limits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Attempts {
+pub(crate) struct Attempts {
     attempt: u32,
     request_retries: u32,
     stream_retries: u32,
@@ -72,7 +72,7 @@ pub(super) struct Attempts {
 
 impl Attempts {
     /// The attempt, counted from 1, with the default limits.
-    pub(super) fn of(attempt: u32) -> Self {
+    pub(crate) fn of(attempt: u32) -> Self {
         Self {
             attempt,
             request_retries: REQUEST_RETRIES,
@@ -81,13 +81,13 @@ impl Attempts {
     }
 
     /// Applies the provider's own limits.
-    pub(super) fn limit(&mut self, provider: &Provider) {
+    pub(crate) fn limit(&mut self, provider: &Provider) {
         self.request_retries = provider.request_max_retries.unwrap_or(REQUEST_RETRIES);
         self.stream_retries = provider.stream_max_retries.unwrap_or(STREAM_RETRIES);
     }
 
     /// Returns the end of the call: a retry or a failure.
-    pub(super) fn ended(&self, failed: &CallFailure) -> ModelEnd {
+    pub(crate) fn ended(&self, failed: &CallFailure) -> ModelEnd {
         let for_good = |kind, what: &String| ModelEnd::Failed {
             error: Failure::new(kind, what.clone()),
         };

@@ -9,7 +9,7 @@ use super::keys::ApiKey;
 use super::outcome::CallFailure;
 
 /// Returns the wire format of the provider.
-pub(super) fn wire(provider: &Provider) -> Result<WireFormat, CallFailure> {
+pub(crate) fn wire(provider: &Provider) -> Result<WireFormat, CallFailure> {
     let Some(name) = provider.wire_api.as_deref() else {
         return Ok(WireFormat::Responses);
     };
@@ -24,11 +24,11 @@ pub(super) fn wire(provider: &Provider) -> Result<WireFormat, CallFailure> {
 }
 
 /// The identity for sealed items: the provider on this wire.
-pub(super) fn vendor(wire: WireFormat, provider: &Provider) -> String {
+pub(crate) fn vendor(wire: WireFormat, provider: &Provider) -> String {
     format!("{}/{}", wire.name(), provider.name)
 }
 
-pub(super) fn limits(provider: &Provider) -> CallTimeouts {
+pub(crate) fn limits(provider: &Provider) -> CallTimeouts {
     let usual = CallTimeouts::default();
     let limit = |ms: Option<u32>, usual| ms.map_or(usual, |it| Duration::from_millis(it.into()));
     CallTimeouts {
@@ -39,7 +39,7 @@ pub(super) fn limits(provider: &Provider) -> CallTimeouts {
 }
 
 /// Returns the address of the provider, with the query and headers of every request.
-pub(super) fn endpoint(
+pub(crate) fn endpoint(
     wire: WireFormat,
     provider: &Provider,
     key: Option<&ApiKey>,

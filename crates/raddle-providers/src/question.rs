@@ -9,7 +9,7 @@ use raddle_model::{CallForm, HistoryEntry, InputPart, ModelQuery, ToolDef};
 use serde_json::Value;
 
 /// Builds the query for a vendor.
-pub(super) fn question<'a>(
+pub(crate) fn question<'a>(
     prompt: &'a Prompt,
     provider: &Provider,
     model: &'a str,

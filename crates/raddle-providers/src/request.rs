@@ -15,7 +15,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use self::item::{CallOutput, Parts, RequestItem};
 
 /// Builds the request for a vendor.
-pub(super) fn request(
+pub(crate) fn request(
     prompt: &Prompt,
     model: String,
     vendor: &Arc<str>,

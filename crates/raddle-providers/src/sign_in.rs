@@ -27,7 +27,7 @@ const DEVICE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// Reason why a sign-in failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SignInError {
+pub(crate) enum SignInError {
     #[error("`{key}` is not set under `oauth`; set it, or sign in another way")]
     NotConfigured { key: &'static str },
     #[error("cannot begin to sign in")]
@@ -48,14 +48,14 @@ pub(super) enum SignInError {
 }
 
 /// A sign-in that has started.
-pub(super) struct StartedSignIn {
-    pub(super) page: String,
-    pub(super) code: Option<String>,
-    pub(super) tokens: BoxFuture<'static, Result<OauthTokens, SignInError>>,
+pub(crate) struct StartedSignIn {
+    pub(crate) page: String,
+    pub(crate) code: Option<String>,
+    pub(crate) tokens: BoxFuture<'static, Result<OauthTokens, SignInError>>,
 }
 
 /// Signs in with a code that the user can enter on any device.
-pub(super) async fn on_device(
+pub(crate) async fn on_device(
     client: &ModelClient,
     oauth: &OAuth,
 ) -> Result<StartedSignIn, SignInError> {
@@ -84,7 +84,7 @@ fn good_for(seconds: u64) -> Duration {
 }
 
 /// Signs in with a browser on this machine, which is redirected to a local port.
-pub(super) async fn in_browser(
+pub(crate) async fn in_browser(
     client: &ModelClient,
     oauth: &OAuth,
 ) -> Result<StartedSignIn, SignInError> {

@@ -19,8 +19,8 @@ use super::{provider, sign_in};
 /// The keys of vendors, and the connections to them.
 #[derive(Debug)]
 pub struct VendorClient {
-    pub(super) keys: Keys,
-    pub(super) client: ModelClient,
+    pub(crate) keys: Keys,
+    pub(crate) client: ModelClient,
 }
 
 impl VendorClient {
