@@ -24,7 +24,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
         &["raddle-server", "raddle-config", "raddle"],
     ),
     ("Threads", &["raddle-core", "raddle-agent"]),
-    ("Models", &["raddle-model"]),
+    ("Models", &["raddle-model", "raddle-providers"]),
     ("Tools", &["raddle-tools"]),
     ("Sandbox and processes", &["raddle-sandbox"]),
     ("Journal", &["raddle-store"]),

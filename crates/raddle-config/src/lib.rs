@@ -9,7 +9,7 @@
 //! vendor: [`Vendors`] is a port.
 //!
 //! Below: `raddle-core`, `raddle-protocol` and `raddle-sandbox`. Above: `raddle-server`,
-//! `raddle-tools` and `raddle`.
+//! `raddle-tools`, `raddle-providers`, `raddle-exec` and `raddle`.
 
 mod approval;
 pub mod budget;

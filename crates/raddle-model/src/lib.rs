@@ -3,7 +3,7 @@
 //! A [`WireFormat`] is the protocol of a vendor: it encodes a question and decodes the answer.
 //! [`scripted`] is a vendor that answers by a script. A provider never sees tools or threads.
 //!
-//! Below: nothing of Raddle. Above: `raddle`, which connects it to the agent.
+//! Below: nothing of Raddle. Above: `raddle-providers`, which connects it to the agent.
 
 mod chat;
 mod error;

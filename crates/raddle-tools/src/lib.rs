@@ -4,8 +4,8 @@
 //! authorisation, and none runs anything outside the thread's sandbox unless exactly that was
 //! authorised.
 //!
-//! Below: `raddle-config`, `raddle-core` and `raddle-sandbox`. Above: `raddle`, which hands them to
-//! the agent.
+//! Below: `raddle-config`, `raddle-core` and `raddle-sandbox`. Above: `raddle-providers`, and
+//! `raddle`, which hands them to the agent.
 
 mod arguments;
 mod command;

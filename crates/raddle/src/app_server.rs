@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use data_encoding::HEXLOWER_PERMISSIVE;
 use raddle_config::Override;
 use raddle_core::{Recovery, ThreadSource};
+use raddle_providers::VendorClient;
 use raddle_rpc::{
     Auth, ConnectionLimits, DataLoss, ListenAddress, Listener, Listeners, SignedBearer, Transport,
     raise_descriptor_limit, stdin_end,
@@ -22,7 +23,6 @@ use tokio::sync::{mpsc, watch};
 use crate::cli::{RecoverBy, Serve, SessionSource, WsAuth};
 use crate::home::Home;
 use crate::log;
-use crate::model::VendorClient;
 use crate::rules::RuleStore;
 use crate::sandbox;
 use crate::threads;
@@ -73,7 +73,8 @@ pub(crate) fn run(
         log::print_line(&format!("raddle: warning: {warning}"));
     }
     overrides.extend(args.config.iter().cloned());
-    let vendor_client = Arc::new(VendorClient::new(&home.state, Some(rules.clone())));
+    let key_rules = Arc::new(rules.clone());
+    let vendor_client = Arc::new(VendorClient::new(&home.state, Some(key_rules)));
     let options = Options {
         source: source(args.session_source),
         secrets: secrets(args),

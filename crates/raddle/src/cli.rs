@@ -12,7 +12,7 @@ mod thread;
 
 pub(crate) use config::{ConfigCommand, ConfigGet, ConfigList};
 pub(crate) use daemon::{Daemon, DaemonCommand, DaemonStart, DaemonStatus, DaemonStop};
-pub(crate) use exec::{Color, Exec, ExecCommand, ExecOptions, ExecSandbox, Unattended};
+pub(crate) use exec::{Color, Exec, ExecCommand, ExecSandbox, Unattended};
 pub(crate) use init::{Init, InitApproval};
 pub(crate) use judge::{Judge, JudgeApproval};
 pub(crate) use model::{ModelCommand, ModelList};

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
 use raddle_config::{ConfigValue, Configuration, Override, WrittenValue};
+use raddle_console::{Printer, sanitize};
 use serde_json::{Value, json};
 
 use crate::cli::{ConfigCommand, ConfigGet, ConfigList, SettingArgs};
 use crate::home::Home;
 use crate::log;
-use crate::print::{Printer, sanitize};
 
 pub(crate) fn run(mut overrides: Vec<Override>, command: ConfigCommand) -> Result<ExitCode> {
     let opened = |settings: &SettingArgs| {

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use raddle_config::Override;
+use raddle_console::{Printer, sanitize};
 use raddle_rpc::ListenAddress;
 use raddle_sandbox::set_cloexec;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,7 +25,6 @@ use self::lock::{DaemonInfo, DaemonLock, RunningDaemon, StopLock, look};
 use crate::app_server;
 use crate::cli::{Daemon, DaemonCommand, DaemonStart, DaemonStatus, DaemonStop, Serve};
 use crate::home::Home;
-use crate::print::{Printer, sanitize};
 
 /// The exit status of `status` if no daemon runs, as service programs use it.
 const NONE_RUNS: u8 = 3;

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use raddle_config::{Configuration, Override};
+use raddle_console::{Printer, sanitize};
 use raddle_sandbox::{KeeperCommand, Launcher};
 use raddle_server::config_problems;
 use serde_json::{Value, json};
@@ -16,7 +17,6 @@ use serde_json::{Value, json};
 use crate::cli::Doctor;
 use crate::config;
 use crate::home::Home;
-use crate::print::{Printer, sanitize};
 use crate::rules::RuleStore;
 
 /// The result of one check.

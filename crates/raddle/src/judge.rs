@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use raddle_console::Printer;
 use raddle_core::policy::{Act, ActKind, ParsedScript, UNKNOWN, Verdict, proposed};
 use raddle_core::ports::Rulebook as _;
 use raddle_core::{ApprovalPolicy, Settings};
@@ -12,7 +13,6 @@ use raddle_tools::shell::{display_line, parse_line, quoted};
 use crate::cli::{Judge, JudgeApproval};
 use crate::home::Home;
 use crate::log;
-use crate::print::Printer;
 use crate::rules::RuleStore;
 
 /// Prints the verdict, its reason, and the commands parsed from the line.

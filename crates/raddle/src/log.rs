@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tracing_subscriber::EnvFilter;
 
-use crate::print::sanitize;
+pub(crate) use raddle_console::print_line;
 
 /// Starts logging: levels from `RADDLE_LOG`, JSON lines with `RADDLE_LOG_FORMAT=json`.
 pub(crate) fn start(colours: bool) {
@@ -32,12 +32,6 @@ pub(crate) fn start(colours: bool) {
 /// kept.
 pub(crate) fn move_to(path: &Path) -> io::Result<()> {
     file::move_to(path)
-}
-
-/// Prints a line for the user, at any log level. Sanitized, because it may quote files and vendors.
-pub(crate) fn print_line(line: &str) {
-    // A closed stderr is no reason to fail.
-    let _ = writeln!(io::stderr(), "{}", sanitize(line));
 }
 
 /// The writer of log lines. A line that cannot be written, as on a full disk, is dropped.

@@ -4,7 +4,6 @@
 
 mod app_server;
 mod cli;
-mod clock;
 mod config;
 mod daemon;
 mod doctor;
@@ -15,9 +14,7 @@ mod init;
 mod judge;
 mod log;
 mod mock;
-mod model;
 mod model_list;
-mod print;
 mod rules;
 mod sandbox;
 mod shell;

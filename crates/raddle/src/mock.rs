@@ -1,11 +1,11 @@
 //! `raddle mock`: serves a model that follows a script.
 
 use anyhow::{Context, Result, bail};
+use raddle_console::Printer;
 use raddle_model::scripted::{ModelScript, ScriptedServer};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Mock;
-use crate::print::Printer;
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(args: &Mock) -> Result<()> {

@@ -4,10 +4,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use raddle_config::{
     ConfigModel, Configuration, KeySource, OfferedModel, Override, Provider, Vendors,
 };
+use raddle_console::{Printer, sanitize};
+use raddle_core::ports::Rulebook;
+use raddle_providers::VendorClient;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -16,15 +19,13 @@ use crate::cli::ModelList;
 use crate::config;
 use crate::home::Home;
 use crate::log;
-use crate::model::VendorClient;
-use crate::print::{Printer, sanitize};
 use crate::rules::RuleStore;
 
 /// How long a provider may take to list its models.
 const LIST_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The models of a provider, or the error.
-pub(crate) type ProviderAnswer = (String, Result<Arc<[OfferedModel]>, String>);
+pub(crate) type ProviderAnswer = (String, Result<Arc<[OfferedModel]>>);
 
 /// The model that threads start with, and its provider.
 type DefaultModel = (Option<String>, Option<String>);
@@ -102,12 +103,14 @@ pub(crate) fn ask(
         .build()
         .context("cannot start the runtime")?;
     let _entered = runtime.enter();
-    let vendor_client = Arc::new(VendorClient::new(&home.state, RuleStore::open(home).ok()));
+    let rules = RuleStore::open(home).ok();
+    let rules = rules.map(|it| Arc::new(it) as Arc<dyn Rulebook>);
+    let vendor_client = Arc::new(VendorClient::new(&home.state, rules));
     let mut answers: Vec<Option<ProviderAnswer>> = Vec::new();
     let mut requests = JoinSet::new();
     for (at, name) in names.into_iter().enumerate() {
         match config.provider(&name) {
-            Err(error) => answers.push(Some((name, Err(error.to_string())))),
+            Err(error) => answers.push(Some((name, Err(error.into())))),
             Ok(provider) => {
                 answers.push(None);
                 requests.spawn(one(at, provider, vendor_client.clone()));
@@ -130,8 +133,8 @@ async fn one(
     vendor_client: Arc<VendorClient>,
 ) -> (usize, ProviderAnswer) {
     let answer = match timeout(LIST_TIMEOUT, vendor_client.models(&provider)).await {
-        Ok(answer) => answer.map(Arc::from).map_err(|error| error.to_string()),
-        Err(_) => Err(format!(
+        Ok(answer) => answer.map(Arc::from).map_err(anyhow::Error::from),
+        Err(_) => Err(anyhow!(
             "no answer from {} within {} s; check that it is reachable from here",
             provider.base_url,
             LIST_TIMEOUT.as_secs()

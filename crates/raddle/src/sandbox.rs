@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 use raddle_config::Override;
+use raddle_console::sanitize;
 use raddle_sandbox::{
     FileHolds, HoldError, Launch, Measurement, Network, Options, Policy, ProgramError, ReadScope,
     SandboxRules, Tier, Tmp, environment,
@@ -15,7 +16,6 @@ use raddle_sandbox::{
 use crate::cli::Sandbox;
 use crate::config;
 use crate::home::Home;
-use crate::print::sanitize;
 
 /// The configuration key for the path of bubblewrap.
 const BWRAP_KEY: &str = "sandbox_bwrap_path";

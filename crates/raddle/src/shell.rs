@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::CommandFactory;
+use raddle_console::Printer;
 
 use crate::cli::{Cli, Completions, Man};
 use crate::log;
-use crate::print::Printer;
 
 pub(crate) fn completions(args: &Completions) -> Result<ExitCode> {
     let mut text = Vec::new();

@@ -12,6 +12,8 @@ use raddle_core::ports::{
     PageQuery, Pages, ReadError, Rulebook, Summary, TurnEntry,
 };
 use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, ThreadId, TurnId};
+use raddle_providers::clock::now;
+use raddle_providers::{ConfiguredModels, VendorClient};
 use raddle_rpc::{Connection, DialError, PeerListener, dial};
 use raddle_sandbox::{SandboxService, Tier, egress};
 use raddle_server::{AgentDeps, Peers};
@@ -19,8 +21,6 @@ use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 use raddle_tools::{BuiltInTools, HostsError, Operator};
 use tokio::sync::{OnceCell, mpsc};
 
-use crate::clock::now;
-use crate::model::{ConfiguredModels, VendorClient};
 use crate::rules::RuleStore;
 use crate::webhook::HttpWebhook;
 

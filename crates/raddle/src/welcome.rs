@@ -2,8 +2,9 @@
 
 use std::io;
 
+use raddle_console::Printer;
+
 use crate::home::Home;
-use crate::print::Printer;
 
 pub(crate) fn run() -> io::Result<()> {
     let socket = Home::find().map(|it| it.socket().display().to_string());

@@ -13,7 +13,7 @@ use crate::repository::Tree;
 const ALLOWED: &[(&str, &str)] = &[
     ("crates/raddle-rpc/src/stdio.rs", "it is the wire"),
     (
-        "crates/raddle/src/print.rs",
+        "crates/raddle-console/src/lib.rs",
         "commands that serve no wire print through it",
     ),
 ];
@@ -196,8 +196,8 @@ mod tests {
     fn only_the_wire_and_developer_tools_may_write_to_stdout() {
         let line = "std::io::stdout();";
         assert_eq!(problems("crates/raddle-rpc/src/stdio.rs", line), 0);
-        assert_eq!(problems("crates/raddle/src/print.rs", line), 0);
-        assert_eq!(problems("crates/raddle-server/src/print.rs", line), 1);
+        assert_eq!(problems("crates/raddle-console/src/lib.rs", line), 0);
+        assert_eq!(problems("crates/raddle-server/src/lib.rs", line), 1);
         assert_eq!(problems("crates/raddle-rpc/tests/it/main.rs", line), 0);
         assert_eq!(problems("xtask/src/main.rs", line), 0);
         assert_eq!(problems("crates/raddle-rpc/src/deep/stdio.rs", line), 1);

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use raddle_config::Override;
 
@@ -201,33 +202,31 @@ pub(crate) enum Color {
 pub(crate) struct Budget(pub(crate) Vec<Override>);
 
 impl FromStr for Budget {
-    type Err = String;
+    type Err = anyhow::Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self> {
         const KEYS: [&str; 4] = ["tokens", "usd", "seconds", "tool_calls"];
-        let bound = |part: &str| {
+        let bound = |part: &str| -> Result<Override> {
             let (key, value) = part
                 .split_once('=')
-                .ok_or_else(|| format!("`{part}` has no `=`; write key=number"))?;
+                .with_context(|| format!("`{part}` has no `=`; write key=number"))?;
             let (key, value) = (key.trim(), value.trim());
-            if !KEYS.contains(&key) {
-                return Err(format!("`{key}` is none of {}", KEYS.join(", ")));
-            }
+            let keys = KEYS.join(", ");
+            ensure!(KEYS.contains(&key), "`{key}` is none of {keys}");
             let is_number = match key {
                 "usd" => value
                     .parse::<f64>()
                     .is_ok_and(|it| it.is_finite() && it > 0.0),
                 _ => value.parse::<u32>().is_ok_and(|it| it > 0),
             };
-            if !is_number {
-                return Err(format!(
-                    "`{value}` is not a valid {key}; give a number above 0"
-                ));
-            }
-            let bound = format!("budget.turn.{key}={value}").parse::<Override>();
-            bound.map_err(|error| error.to_string())
+            ensure!(
+                is_number,
+                "`{value}` is not a valid {key}; give a number above 0"
+            );
+            let setting = format!("budget.turn.{key}={value}").parse::<Override>();
+            Ok(setting?)
         };
-        let bounds: Vec<Override> = text.split(',').map(bound).collect::<Result<_, _>>()?;
+        let bounds: Vec<Override> = text.split(',').map(bound).collect::<Result<_>>()?;
         let twice = |(at, it): &(usize, &Override)| {
             let mut before = bounds[..*at].iter();
             before.any(|other| other.path() == it.path())
@@ -235,7 +234,7 @@ impl FromStr for Budget {
         match bounds.iter().enumerate().find(twice) {
             Some((_, it)) => {
                 let key = it.path().last().map_or("", String::as_str);
-                Err(format!("`{key}` is given twice; give it once"))
+                bail!("`{key}` is given twice; give it once")
             }
             None => Ok(Self(bounds)),
         }

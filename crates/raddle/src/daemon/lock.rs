@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Context, Result, bail};
+use raddle_console::Printer;
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
 use rustix::io::Errno;
 use rustix::process::{Flock, FlockType, Pid, fcntl_getlk};
@@ -21,7 +22,6 @@ use super::POLL_INTERVAL;
 use crate::app_server::Lifecycle;
 use crate::home::Home;
 use crate::log;
-use crate::print::Printer;
 
 /// How often a lock is tried that another process may hold briefly.
 const LOCK_ATTEMPTS_MAX: usize = 10;

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use raddle_config::{Configuration, KeySource, Provider, ProviderChoice, Vendors};
+use raddle_providers::VendorClient;
 
 use super::Finding;
 use crate::home::Home;
-use crate::model::VendorClient;
 use crate::model_list;
 
 const PART: &str = "model";

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use raddle_config::{Preset, presets};
+use raddle_console::sanitize;
 
 use crate::cli::{Init, InitApproval};
-use crate::print::sanitize;
 
 /// The minimum length of a text that is taken for a key by its form.
 const KEY_LETTERS_MIN: usize = 16;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use raddle_console::one_line;
 use raddle_core::ports::{Journal, ReadError};
 use raddle_core::{Event, RecordBody, Thread, ThreadId};
 use raddle_store::{Archive, LocalJournal, NodeError, NodeLock, Options};
@@ -12,7 +13,6 @@ use raddle_store::{Archive, LocalJournal, NodeError, NodeLock, Options};
 use super::{find, open_existing, usage};
 use crate::cli::ThreadDelete;
 use crate::log;
-use crate::print::one_line;
 
 /// How much of a journal is read at a time.
 const PAGE_BYTES: usize = 1 << 20;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
+use raddle_console::{Printer, one_line};
 use raddle_core::ThreadId;
 use raddle_store::{ExportSummary, Extent, Salvage};
 use serde_json::json;
@@ -14,7 +15,6 @@ use serde_json::json;
 use super::{unreadable, usage};
 use crate::cli::ThreadExport;
 use crate::log;
-use crate::print::{Printer, one_line};
 
 pub(super) fn run(folder: &Path, args: &ThreadExport) -> Result<ExitCode> {
     let mut salvage = Salvage::new(folder);

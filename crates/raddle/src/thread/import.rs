@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
+use raddle_console::Printer;
+use raddle_providers::clock::now;
 use raddle_store::{
     BundleReader, ImportError, ImportOptions, ImportSummary, LocalJournal, Options,
 };
@@ -13,9 +15,7 @@ use serde_json::json;
 
 use super::unreadable;
 use crate::cli::ThreadImport;
-use crate::clock::now;
 use crate::log;
-use crate::print::Printer;
 
 /// How much of the file is read at a time.
 const BUFFER_BYTES: usize = 1 << 20;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use raddle_console::{Printer, one_line};
 use raddle_core::ports::{ListQuery, Page, ReadError, Summary};
 use raddle_store::{Archive, NodeError, NodeLock};
 use serde_json::{Value, json};
@@ -13,7 +14,6 @@ use super::time::utc;
 use super::{open, unreadable, usage};
 use crate::cli::ThreadList;
 use crate::log;
-use crate::print::{Printer, one_line};
 
 /// The maximum lengths of a folder and of a title.
 const FOLDER_LETTERS_MAX: usize = 40;

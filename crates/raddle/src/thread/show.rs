@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use raddle_console::{Printer, one_line, sanitize};
 use raddle_core::ThreadId;
 use raddle_core::ports::{PageQuery, Summary, TurnEntry};
 use raddle_core::{Cause, TurnEnd};
@@ -16,7 +17,6 @@ use serde_json::{Value, json};
 use super::time::utc;
 use super::{damaged, find, list, open_existing};
 use crate::cli::ThreadShow;
-use crate::print::{Printer, one_line, sanitize};
 
 /// How many turns, and items of a turn, are read at a time. An item may be megabytes.
 const TURNS: usize = 100;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use raddle_console::{Printer, one_line};
 use raddle_core::ThreadId;
 use raddle_core::ports::ReadError;
 use raddle_store::{Archive, Damage, DamageKind, VerifyReport};
@@ -11,7 +12,6 @@ use serde_json::json;
 
 use super::{find, open, open_existing, unreadable};
 use crate::cli::ThreadVerify;
-use crate::print::{Printer, one_line};
 
 pub(super) fn run(folder: &Path, args: &ThreadVerify) -> Result<ExitCode> {
     let mut verify = Verifier {

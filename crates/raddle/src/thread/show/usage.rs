@@ -1,11 +1,10 @@
 //! The token usage of a thread's models.
 
+use raddle_console::one_line;
 use raddle_core::ports::ReadError;
 use raddle_core::{Base, ModelUsage, Thread, ThreadId, dollars};
 use raddle_store::Archive;
 use serde_json::{Value, json};
-
-use crate::print::one_line;
 
 /// How much of a journal is read at a time.
 const PAGE_BYTES: usize = 1 << 20;

@@ -1,0 +1,155 @@
+//! Connects and opens the thread of a plan: the client's identity, and the reads before the turn.
+
+use std::path::PathBuf;
+
+use raddle_client::{CallError, Client, ConnectError, Options, ServerAddress, ThreadFollower};
+use raddle_protocol::methods::{ConfigRead, ThreadList};
+use raddle_protocol::{AskForApproval, ConfigReadParams, ThreadId};
+use serde_json::{Value, json};
+
+use super::options::{ThreadSelector, Unattended};
+use super::plan::Plan;
+use super::questions::DeferredAnswers;
+use super::vendor;
+
+/// Sources of the threads that `--last` considers: all of them.
+const KINDS: [&str; 4] = ["cli", "vscode", "exec", "appServer"];
+
+/// The variable in which the stock SDK names itself.
+const ORIGINATOR: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
+
+/// Reason why the thread of a plan cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    #[error(transparent)]
+    Connect(ConnectError),
+    /// The server's own message is on stderr, just above.
+    #[error("{0}; `raddle app-server </dev/null` says more")]
+    ServerEnded(ConnectError),
+    #[error("the configuration cannot be read")]
+    Config(#[source] FailedCall),
+    #[error("the thread cannot be started")]
+    Start(#[source] FailedCall),
+    #[error("the thread {thread} cannot be resumed")]
+    Resume {
+        thread: ThreadId,
+        source: FailedCall,
+    },
+    #[error("the threads cannot be listed")]
+    List(#[source] FailedCall),
+    #[error(transparent)]
+    ListParams(serde_json::Error),
+    #[error("there is no thread to continue")]
+    NoThread,
+    #[error("there is no thread of {} to continue; --all looks in every folder", .cwd.display())]
+    NoThreadOf { cwd: PathBuf },
+}
+
+/// A failed call. Its text is the server's message alone.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", error_text(.0))]
+pub(crate) struct FailedCall(CallError);
+
+pub(crate) async fn connect(address: ServerAddress) -> Result<Client, OpenError> {
+    let client = Client::connect(address, options(), DeferredAnswers).await;
+    client.map_err(|error| match error {
+        ConnectError::Ended(_) => OpenError::ServerEnded(error),
+        error => OpenError::Connect(error),
+    })
+}
+
+/// Opens the thread of the plan.
+pub(crate) async fn open(plan: &Plan, client: &Client) -> Result<ThreadFollower, OpenError> {
+    let thread = match plan.options.thread {
+        ThreadSelector::New => {
+            let mut params = plan.start();
+            params.model_provider = provider(plan, client).await?;
+            let opened = client.start(params).await;
+            return opened.map_err(|error| OpenError::Start(FailedCall(error)));
+        }
+        ThreadSelector::Old(thread) => thread,
+        ThreadSelector::Last { of_any_folder } => last(plan, client, of_any_folder).await?,
+    };
+    let opened = client.resume(plan.resume(thread)).await;
+    opened.map_err(|error| OpenError::Resume {
+        thread,
+        source: FailedCall(error),
+    })
+}
+
+/// Returns the newest thread.
+async fn last(plan: &Plan, client: &Client, of_any_folder: bool) -> Result<ThreadId, OpenError> {
+    let cwd = (!of_any_folder).then(|| plan.cwd.display().to_string());
+    let params = json!({ "limit": 1, "sortKey": "updated_at", "cwd": cwd, "sourceKinds": KINDS });
+    let params = serde_json::from_value(params).map_err(OpenError::ListParams)?;
+    let threads = client.call::<ThreadList>(params).await;
+    let threads = threads.map_err(|error| OpenError::List(FailedCall(error)))?;
+    match threads.data.first() {
+        Some(thread) => Ok(thread.id),
+        None if of_any_folder => Err(OpenError::NoThread),
+        None => Err(OpenError::NoThreadOf {
+            cwd: plan.cwd.clone(),
+        }),
+    }
+}
+
+/// Returns the approval policy for this turn, as configured, if a user is present now and the
+/// thread was last used unattended.
+pub(crate) async fn asking_again(
+    plan: &Plan,
+    client: &Client,
+    follow: &ThreadFollower,
+) -> Result<Option<AskForApproval>, OpenError> {
+    let is_silent = follow.thread().approval_policy == Some(AskForApproval::Never);
+    let has_user = plan.unattended == Unattended::Ask;
+    let is_explicit = plan.options.thread == ThreadSelector::New || plan.approval().is_some();
+    if is_explicit || !is_silent || !has_user {
+        return Ok(None);
+    }
+    let config = config(client).await?;
+    let policy = config.get("approval_policy").cloned().unwrap_or_default();
+    // The default of a server without a configured policy.
+    Ok(Some(match serde_json::from_value(policy) {
+        Err(_) | Ok(AskForApproval::Unrecognized(_)) => AskForApproval::OnRequest,
+        Ok(policy) => policy,
+    }))
+}
+
+/// Returns the provider to use if only the SDK's key or address selects one.
+async fn provider(plan: &Plan, client: &Client) -> Result<Option<String>, OpenError> {
+    if plan.options.remote.is_some() || !vendor::is_given(&plan.settings) {
+        return Ok(None);
+    }
+    let config = config(client).await?;
+    let model = plan.options.model.as_deref().or(config["model"].as_str());
+    let is_named = config["model_provider"].is_string() || model.is_some_and(|it| it.contains('/'));
+    Ok((!is_named).then(|| vendor::PROVIDER.to_owned()))
+}
+
+async fn config(client: &Client) -> Result<Value, OpenError> {
+    let params = ConfigReadParams {
+        cwd: None,
+        include_layers: false,
+    };
+    let read = client.call::<ConfigRead>(params).await;
+    read.map(|it| it.config)
+        .map_err(|error| OpenError::Config(FailedCall(error)))
+}
+
+fn options() -> Options {
+    let is_name = |name: &String| !name.is_empty() && name.chars().all(|it| it.is_ascii_graphic());
+    let name = std::env::var(ORIGINATOR).ok().filter(is_name);
+    let name = name.unwrap_or_else(|| "raddle-exec".to_owned());
+    let mut options = Options::new(name, env!("CARGO_PKG_VERSION"));
+    // For the folders of `--add-dir`.
+    options.experimental = true;
+    options
+}
+
+/// Returns the message of a rejected call.
+pub(crate) fn error_text(error: &CallError) -> String {
+    match error {
+        CallError::Refused(error) => error.message.to_string(),
+        error => error.to_string(),
+    }
+}

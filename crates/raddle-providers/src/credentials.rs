@@ -1,0 +1,332 @@
+//! Credentials of signed-in users, in a file that only they can read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use raddle_config::{KeySource, OAuth, Provider};
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinError;
+
+/// The credential stored for a provider.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "type")]
+pub(crate) enum StoredCredential {
+    Key {
+        key: String,
+    },
+    /// OAuth tokens, and their expiry in seconds since 1970.
+    #[serde(rename_all = "camelCase")]
+    Tokens {
+        access: String,
+        refresh: Option<String>,
+        expires_at: Option<u64>,
+        giver: Option<TokenIssuer>,
+    },
+}
+
+/// The issuer of tokens and the client they were issued to. Tokens are sent to no other issuer for
+/// renewal.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TokenIssuer {
+    token_url: String,
+    client_id: String,
+}
+
+impl TokenIssuer {
+    pub(crate) fn of(oauth: &OAuth) -> Self {
+        Self {
+            token_url: oauth.token_url.clone(),
+            client_id: oauth.client_id.clone(),
+        }
+    }
+}
+
+impl StoredCredential {
+    /// The secret that authenticates calls.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Key { key: text } | Self::Tokens { access: text, .. } => text,
+        }
+    }
+
+    /// Whether it matches the provider's current sign-in.
+    fn is_of(&self, provider: &Provider) -> bool {
+        let Self::Tokens { giver, .. } = self else {
+            return true;
+        };
+        let oauth = match &provider.key {
+            KeySource::Stored(sign_in) => sign_in.oauth.as_ref(),
+            _ => None,
+        };
+        giver.is_some() && *giver == oauth.map(TokenIssuer::of)
+    }
+}
+
+impl fmt::Debug for StoredCredential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoredCredential")
+    }
+}
+
+/// Reason why the credentials cannot be read or stored.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CredentialError {
+    #[error("cannot lock {}", .path.display())]
+    Lock { path: PathBuf, source: io::Error },
+    #[error("cannot read {}", .path.display())]
+    Read { path: PathBuf, source: io::Error },
+    /// The error of the parser could quote a secret, so it is not a source.
+    #[error("{} cannot be read; remove it and sign in again", .path.display())]
+    Malformed { path: PathBuf },
+    #[error("cannot write {}", .path.display())]
+    Write { path: PathBuf, source: io::Error },
+    /// The thread that read or wrote panicked.
+    #[error(transparent)]
+    Panicked(#[from] JoinError),
+}
+
+/// The credentials file. Cheap to clone; each method blocks on the disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Credentials {
+    file: PathBuf,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct CredentialFile {
+    providers: BTreeMap<String, CredentialEntry>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CredentialEntry {
+    /// The one address that it is sent to.
+    base_url: String,
+    #[serde(rename = "kept")]
+    credential: StoredCredential,
+}
+
+impl CredentialFile {
+    fn credential(&self, provider: &Provider) -> Option<&StoredCredential> {
+        let entry = self.providers.get(&provider.name);
+        let entry =
+            entry.filter(|it| it.base_url == provider.base_url && it.credential.is_of(provider));
+        entry.map(|it| &it.credential)
+    }
+
+    fn set(&mut self, provider: &Provider, credential: Option<StoredCredential>) {
+        let (name, base_url) = (provider.name.clone(), provider.base_url.clone());
+        match credential {
+            Some(credential) => drop(self.providers.insert(
+                name,
+                CredentialEntry {
+                    base_url,
+                    credential,
+                },
+            )),
+            None => drop(self.providers.remove(&name)),
+        }
+    }
+}
+
+impl Credentials {
+    pub(crate) fn of(home: &Path) -> Self {
+        Self {
+            file: home.join("credentials.json"),
+        }
+    }
+
+    /// Returns the credential of a provider, if its address and its issuer are unchanged.
+    pub(crate) fn get(
+        &self,
+        provider: &Provider,
+    ) -> Result<Option<StoredCredential>, CredentialError> {
+        Ok(self.read()?.credential(provider).cloned())
+    }
+
+    /// Stores the credential of a provider, or removes it.
+    pub(crate) fn set(
+        &self,
+        provider: &Provider,
+        credential: Option<StoredCredential>,
+    ) -> Result<(), CredentialError> {
+        let _lock = self.lock()?;
+        let mut file = self.read()?;
+        file.set(provider, credential);
+        self.write(&file)
+    }
+
+    /// Replaces a credential if it is still stored. Returns the credential that is stored now.
+    pub(crate) fn replace(
+        &self,
+        provider: &Provider,
+        old: &StoredCredential,
+        new: StoredCredential,
+    ) -> Result<Option<StoredCredential>, CredentialError> {
+        let _lock = self.lock()?;
+        let mut file = self.read()?;
+        match file.credential(provider) {
+            Some(stored) if stored == old => {
+                file.set(provider, Some(new.clone()));
+                self.write(&file)?;
+                Ok(Some(new))
+            }
+            stored => Ok(stored.cloned()),
+        }
+    }
+
+    /// Locks out other writers of this home until the lock is dropped.
+    fn lock(&self) -> Result<File, CredentialError> {
+        let path = self.file.with_extension("lock");
+        let locked = private(&path).and_then(|file| file.lock().map(|()| file));
+        locked.map_err(|source| CredentialError::Lock { path, source })
+    }
+
+    /// Locks out other processes that renew tokens, until it is dropped. `None` while another one
+    /// does.
+    pub(crate) fn renewing(&self) -> Result<Option<File>, CredentialError> {
+        let path = self.file.with_extension("renewing");
+        let locked = private(&path).and_then(|file| match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        });
+        locked.map_err(|source| CredentialError::Lock { path, source })
+    }
+
+    fn read(&self) -> Result<CredentialFile, CredentialError> {
+        let path = || self.file.clone();
+        match fs::read(&self.file) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|_| CredentialError::Malformed { path: path() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(CredentialFile::default()),
+            Err(source) => Err(CredentialError::Read {
+                path: path(),
+                source,
+            }),
+        }
+    }
+
+    fn write(&self, content: &CredentialFile) -> Result<(), CredentialError> {
+        let written = self.try_write(content);
+        written.map_err(|source| CredentialError::Write {
+            path: self.file.clone(),
+            source,
+        })
+    }
+
+    fn try_write(&self, content: &CredentialFile) -> io::Result<()> {
+        let new = self.file.with_extension("new");
+        // A leftover file may be readable by other users.
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = private(&new)?;
+        file.write_all(serde_json::to_string_pretty(content)?.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, &self.file)
+    }
+}
+
+/// Opens a file that only its owner can read.
+fn private(path: &Path) -> io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use raddle_config::SignIn;
+
+    use super::*;
+
+    #[test]
+    fn a_credential_is_bound_to_its_address_and_owner() {
+        let home = tempfile::tempdir().expect("a home");
+        let credentials = Credentials::of(home.path());
+        let provider = Provider {
+            name: "a".to_owned(),
+            base_url: "https://a".to_owned(),
+            ..Provider::default()
+        };
+        let elsewhere = Provider {
+            base_url: "https://b".to_owned(),
+            ..provider.clone()
+        };
+        let key = StoredCredential::Key {
+            key: "sekret".to_owned(),
+        };
+        let get = |provider| credentials.get(provider).expect("a file");
+        let set = |credential| credentials.set(&provider, credential).expect("stored");
+        assert_eq!(get(&provider), None);
+        set(Some(key.clone()));
+        assert_eq!(get(&provider), Some(key.clone()));
+        assert_eq!(get(&elsewhere), None);
+        let mode = fs::metadata(&credentials.file)
+            .expect("a file")
+            .permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600);
+        assert!(!format!("{key:?}").contains("sekret"));
+        set(None);
+        assert_eq!(get(&provider), None);
+        fs::write(&credentials.file, "sekret").expect("a file");
+        let error = credentials.get(&provider).expect_err("no JSON");
+        assert!(!format!("{error:?} {error}").contains("sekret"), "{error}");
+    }
+
+    #[test]
+    fn tokens_are_bound_to_their_issuer() {
+        let provider = |token_url: &str, client_id: &str| Provider {
+            key: KeySource::Stored(SignIn {
+                oauth: Some(OAuth {
+                    token_url: token_url.to_owned(),
+                    client_id: client_id.to_owned(),
+                    ..OAuth::default()
+                }),
+                ..SignIn::default()
+            }),
+            ..Provider::default()
+        };
+        let giver = TokenIssuer {
+            token_url: "https://a/token".to_owned(),
+            client_id: "me".to_owned(),
+        };
+        let tokens = |giver| StoredCredential::Tokens {
+            access: "access".to_owned(),
+            refresh: Some("refresh".to_owned()),
+            expires_at: None,
+            giver,
+        };
+        let home = tempfile::tempdir().expect("a home");
+        let credentials = Credentials::of(home.path());
+        for (giver, provider, is_there) in [
+            (Some(giver.clone()), provider("https://a/token", "me"), true),
+            (
+                Some(giver.clone()),
+                provider("https://b/token", "me"),
+                false,
+            ),
+            (
+                Some(giver.clone()),
+                provider("https://a/token", "you"),
+                false,
+            ),
+            (Some(giver), Provider::default(), false),
+            (None, provider("https://a/token", "me"), false),
+            (None, Provider::default(), false),
+        ] {
+            let tokens = tokens(giver);
+            let stored = credentials.set(&provider, Some(tokens.clone()));
+            stored.expect("stored");
+            let stored = credentials.get(&provider).expect("a file");
+            assert_eq!(stored, is_there.then_some(tokens), "{provider:?}");
+        }
+    }
+}
