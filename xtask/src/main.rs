@@ -15,6 +15,7 @@ mod arguments;
 mod cache;
 mod changelog;
 mod ci;
+mod docs;
 mod fuzz;
 mod r#gen;
 mod generated;
@@ -57,6 +58,7 @@ Commands
                           links, machine paths, pinned actions, file sizes, changelog
   gen [--check]           write docs/reference from the method table, or say what is stale
      --raddle BIN         use this binary instead of building one
+  docs                    build the book of README.md and docs/, with search, and print where it is
   limits [--check]        write docs/limits.md from the constants that describe themselves as limits
   changelog [--check]     write the Unreleased section of CHANGELOG.md from changes/
   parts [NAME...]         install the real parts that CI needs, and print where they are
@@ -94,6 +96,7 @@ fn dispatch() -> Result<()> {
         Some("tidy") => tidy::command(arguments),
         Some("gen") => r#gen::command(arguments),
         Some("changelog") => changelog::command(arguments),
+        Some("docs") => docs::command(arguments),
         Some("limits") => limits::command(arguments),
         Some("parts") => parts::command(arguments),
         Some("package") => packages::command(arguments),

@@ -4,11 +4,11 @@
 //! it. All problems are printed, not only the first.
 
 mod actions;
-mod anchors;
+pub mod anchors;
 mod cycles;
 mod errors;
 mod layers;
-mod links;
+pub mod links;
 mod method_lists;
 mod methods;
 mod names;
@@ -16,7 +16,6 @@ mod paths;
 mod programs;
 mod sizes;
 mod stdout;
-mod summary;
 
 use std::path::Path;
 
@@ -24,7 +23,7 @@ use anyhow::{Result, bail};
 
 use crate::arguments::Arguments;
 use crate::repository::{self, Tree};
-use crate::{changelog, limits, promises};
+use crate::{changelog, docs, limits, promises};
 
 pub fn command(arguments: Arguments) -> Result<()> {
     arguments.end()?;
@@ -46,7 +45,7 @@ pub fn run(root: &Path) -> Result<()> {
         ("nothing but the wire on stdout", stdout::check(&tree)),
         ("a page per error code", errors::check(&tree)),
         ("links", links::check(&tree)),
-        ("every page has its place", summary::check(&tree)),
+        ("every page has its place", docs::contents::check(&tree)),
         (
             "every program that is started is listed",
             programs::check(&tree),

@@ -9,7 +9,7 @@ use super::Ci;
 use super::plan::CiStep;
 use crate::run::Run;
 use crate::workspace::{self, SIMULATOR};
-use crate::{fuzz, r#gen, packages, parts, tidy, tools, trials, typescript};
+use crate::{docs, fuzz, r#gen, packages, parts, tidy, tools, trials, typescript};
 
 pub const PARTS: &str = "parts";
 const RELEASE: &str = "release";
@@ -79,7 +79,11 @@ pub const STEPS: &[CiStep] = &[
         "every seed and every earlier finding of each fuzz target, replayed",
         |ci| fuzz::replay(&ci.root, &ci.cache),
     ),
-    CiStep::new("docs", "rustdoc without a warning", docs),
+    CiStep::new(
+        "docs",
+        "rustdoc without a warning, and the book with its links and search",
+        docs,
+    ),
     CiStep::new(
         "escapes",
         "attempts to break out of the sandbox, in both tiers and without it",
@@ -335,7 +339,8 @@ fn docs(ci: &Ci) -> Result<()> {
     ])
     .args(["--profile", "ci"])
     .env("RUSTDOCFLAGS", "-D warnings")
-    .go()
+    .go()?;
+    docs::build(&ci.checkout, &ci.cache).map(|_| ())
 }
 
 fn crates(ci: &Ci) -> Result<()> {
