@@ -27,6 +27,7 @@ mod parts;
 mod processes;
 mod promises;
 mod prove;
+mod recording;
 mod repository;
 mod reproducible;
 mod run;
@@ -59,6 +60,8 @@ Commands
   gen [--check]           write docs/reference from the method table, or say what is stale
      --raddle BIN         use this binary instead of building one
   docs                    build the book of README.md and docs/, with search, and print where it is
+  recording [--check]     record `raddle exec` as docs/images/exec.svg, or say that it is stale
+     --raddle BIN         use this binary instead of building one
   limits [--check]        write docs/limits.md from the constants that describe themselves as limits
   changelog [--check]     write the Unreleased section of CHANGELOG.md from changes/
   parts [NAME...]         install the real parts that CI needs, and print where they are
@@ -101,6 +104,7 @@ fn dispatch() -> Result<()> {
         Some("parts") => parts::command(arguments),
         Some("package") => packages::command(arguments),
         Some("prove") => prove::command(arguments),
+        Some("recording") => recording::command(arguments),
         Some("promises") => promises::command(arguments),
         None | Some("help") => {
             print!("{HELP}");

@@ -9,7 +9,7 @@ use super::Ci;
 use super::plan::CiStep;
 use crate::run::Run;
 use crate::workspace::{self, SIMULATOR};
-use crate::{docs, fuzz, r#gen, packages, parts, tidy, tools, trials, typescript};
+use crate::{docs, fuzz, r#gen, packages, parts, recording, tidy, tools, trials, typescript};
 
 pub const PARTS: &str = "parts";
 const RELEASE: &str = "release";
@@ -102,6 +102,12 @@ pub const STEPS: &[CiStep] = &[
         |ci| r#gen::run(&ci.root, &ci.raddle(), r#gen::Mode::Check),
     )
     .needs(&[RELEASE]),
+    CiStep::new(
+        "recording",
+        "the recording in README is what the binary shows",
+        |ci| recording::run(&ci.root, &ci.cache, &ci.raddle(), r#gen::Mode::Check),
+    )
+    .needs(&[PARTS, RELEASE]),
     CiStep::new(
         "packages",
         "the packages of the binary: small, the same each time, installed by an unknown user",
