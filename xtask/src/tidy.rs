@@ -7,6 +7,7 @@ mod actions;
 pub mod anchors;
 mod cycles;
 mod errors;
+mod frozen;
 mod layers;
 pub mod links;
 mod method_lists;
@@ -44,6 +45,7 @@ pub fn run(root: &Path) -> Result<()> {
         ),
         ("nothing but the wire on stdout", stdout::check(&tree)),
         ("a page per error code", errors::check(&tree)),
+        ("the frozen core of the protocol", frozen::check(&tree)),
         ("links", links::check(&tree)),
         ("every page has its place", docs::contents::check(&tree)),
         (
