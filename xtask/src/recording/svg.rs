@@ -3,15 +3,15 @@
 //! The animation only hides. Without animations, for readers who want less motion and in programs
 //! that know none, the picture is its last frame.
 
+use super::COLUMNS;
 use crate::recording::terminal::{Cell, Style};
 
-const COLUMNS: usize = 80;
 const COLUMN_PX: usize = 9;
 const ROW_PX: usize = 22;
 const MARGIN_PX: usize = 24;
 /// Height of the title bar.
 const TITLE_PX: usize = 40;
-const WIDTH_PX: usize = COLUMNS * COLUMN_PX + 2 * MARGIN_PX;
+const WIDTH_PX: usize = COLUMNS as usize * COLUMN_PX + 2 * MARGIN_PX;
 
 const STYLE: &str = "\
 text{fill:#e6eaf0;white-space:pre}
