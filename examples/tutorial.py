@@ -1,4 +1,4 @@
-"""Embeds Raddle: one turn, its questions, and going on when the server dies. Takes the path of raddle, and a prompt."""
+"""Embeds Raddle: runs a turn, asks for approvals, survives a killed server. Arguments: path of raddle, prompt."""
 
 import json
 import sys
@@ -7,40 +7,40 @@ from contextlib import suppress
 from subprocess import PIPE, Popen
 
 raddle, prompt = sys.argv[1:]
-thread, seq = None, 0  # Which thread it is, and the last record of it that we were told of.
-printed = {}  # What was printed of each message.
-once = str(uuid.uuid4())  # Whatever is asked for under this name is done once.
-wishes = {"extensions": {"raddle/seq": {}, "raddle/idempotency": {}}}
+thread, seq = None, 0  # The thread, and the number of the last notification received from it.
+printed = {}  # The printed text of each message.
+key = str(uuid.uuid4())  # Idempotency key: a request that is sent twice with it takes effect once.
+capabilities = {"extensions": {"raddle/seq": {}, "raddle/idempotency": {}}}
 
 
 def messages():
-    """All that servers say: when one is killed, the next is started."""
+    """Yields the messages of the server, and starts a new server when it is killed."""
     global server
     while True:
         with suppress(BrokenPipeError), Popen([raddle, "app-server"], stdin=PIPE, stdout=PIPE, text=True) as server:
-            ask("initialize", clientInfo={"name": "tutorial", "version": "1"}, capabilities=wishes)
+            ask("initialize", clientInfo={"name": "tutorial", "version": "1"}, capabilities=capabilities)
             yield from map(json.loads, server.stdout)
         if server.returncode >= 0:
-            sys.exit("the server ended by itself; it says why above")
+            sys.exit("the server exited; its last message on stderr says why")
 
 
 def ask(method, **params):
-    send({"id": method, "method": method, "params": params})  # One of each at a time, so its name will do.
+    send({"id": method, "method": method, "params": params})  # One request per method is open, so its name is the id.
 
 
 def send(message):
-    with suppress(BrokenPipeError):  # Then it is dead, and its stdout ends.
+    with suppress(BrokenPipeError):  # The server was killed; its stdout ends too.
         print(json.dumps(message), file=server.stdin, flush=True)
 
 
 for message in messages():
     match message:
         case {"id": "initialize", "result": _} if thread is None:
-            ask("thread/start", approvalPolicy="untrusted", sandbox="workspace-write", clientRequestId=once)
+            ask("thread/start", approvalPolicy="untrusted", sandbox="workspace-write", clientRequestId=key)
         case {"id": "initialize", "result": _}:
             ask("thread/resume", threadId=thread, afterSeq=seq)
         case {"id": "thread/start" | "thread/resume", "result": {"thread": {"id": thread}}}:
-            ask("turn/start", threadId=thread, input=[{"type": "text", "text": prompt}], clientRequestId=once)
+            ask("turn/start", threadId=thread, input=[{"type": "text", "text": prompt}], clientRequestId=key)
         case {"method": "item/agentMessage/delta", "params": {"itemId": item, "delta": text}}:
             print(text, end="", flush=True)
             printed[item] = printed.get(item, "") + text

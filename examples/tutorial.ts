@@ -1,5 +1,5 @@
-// Embeds Raddle: one turn, its questions, and going on when the server dies. Takes the path of raddle, and a prompt.
-// Node 22.18 or later runs it as it is; no packages.
+// Embeds Raddle: runs a turn, asks for approvals, survives a killed server. Arguments: path of raddle, prompt.
+// Runs on Node 22.18 or later without a build step and without packages.
 
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -8,31 +8,31 @@ import { createInterface } from "node:readline";
 type Message = { id?: unknown; method?: string; params?: any; result?: any; error?: any; seq?: number };
 
 const [raddle, prompt] = process.argv.slice(2);
-let thread: string | undefined; // Which thread it is,
-let seq = 0; // and the last record of it that we were told of.
-const printed = new Map<string, string>(); // What was printed of each message.
-const once = randomUUID(); // Whatever is asked for under this name is done once.
+let thread: string | undefined;
+let seq = 0; // The number of the last notification received from the thread.
+const printed = new Map<string, string>(); // The printed text of each message.
+const key = randomUUID(); // Idempotency key: a request that is sent twice with it takes effect once.
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-const wishes = { extensions: { "raddle/seq": {}, "raddle/idempotency": {} } };
+const capabilities = { extensions: { "raddle/seq": {}, "raddle/idempotency": {} } };
 
 while (true) {
   const server = spawn(raddle, ["app-server"], { stdio: ["pipe", "pipe", "inherit"] });
   const ended = next(server, "exit");
-  server.stdin.on("error", () => {}); // Then it is dead, and its stdout ends.
+  server.stdin.on("error", () => {}); // The server was killed; its stdout ends too.
   const send = (message: Message) => server.stdin.write(`${JSON.stringify(message)}\n`);
   const ask = (method: string, params: object) => send({ id: method, method, params });
-  ask("initialize", { clientInfo: { name: "tutorial", version: "1" }, capabilities: wishes });
+  ask("initialize", { clientInfo: { name: "tutorial", version: "1" }, capabilities });
   for await (const line of createInterface({ input: server.stdout })) {
     const { id, method, params, result, error, ...message }: Message = JSON.parse(line);
     if (error) {
       exit(`${id}: ${error.message}`);
     } else if (id === "initialize" && !thread) {
-      ask("thread/start", { approvalPolicy: "untrusted", sandbox: "workspace-write", clientRequestId: once });
+      ask("thread/start", { approvalPolicy: "untrusted", sandbox: "workspace-write", clientRequestId: key });
     } else if (id === "initialize") {
       ask("thread/resume", { threadId: thread, afterSeq: seq });
     } else if (id === "thread/start" || id === "thread/resume") {
       thread = result.thread.id;
-      ask("turn/start", { threadId: thread, input: [{ type: "text", text: prompt }], clientRequestId: once });
+      ask("turn/start", { threadId: thread, input: [{ type: "text", text: prompt }], clientRequestId: key });
     } else if (method === "item/agentMessage/delta") {
       process.stdout.write(params.delta);
       printed.set(params.itemId, (printed.get(params.itemId) ?? "") + params.delta);
@@ -51,7 +51,7 @@ while (true) {
     seq = message.seq ?? seq;
   }
   const [code] = await ended;
-  if (code !== null) exit("the server ended by itself; it says why above");
+  if (code !== null) exit("the server exited; its last message on stderr says why");
 }
 
 function exit(why?: string): never {

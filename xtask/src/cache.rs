@@ -62,6 +62,11 @@ impl Cache {
         self.root.join("logs")
     }
 
+    /// Returns the directory of the book: its sources and the site.
+    pub fn book(&self) -> PathBuf {
+        self.root.join("book")
+    }
+
     pub fn tools(&self) -> PathBuf {
         self.root.join("tools")
     }

@@ -106,7 +106,8 @@ fn generate(root: &Path, raddle: &Path) -> Result<GeneratedFiles> {
     Ok(files)
 }
 
-fn build(root: &Path) -> Result<PathBuf> {
+/// Builds the binary for developers, and returns its path.
+pub fn build(root: &Path) -> Result<PathBuf> {
     cargo(root)
         .args(["build", "--package", "raddle", "--locked"])
         .go()?;

@@ -26,6 +26,12 @@ pub enum Recipe {
         name: &'static str,
         version: &'static str,
     },
+    /// The same, with these features instead of the default ones.
+    CargoFeatures {
+        name: &'static str,
+        version: &'static str,
+        features: &'static str,
+    },
 }
 
 /// An install to perform.
@@ -99,21 +105,33 @@ impl Install<'_> {
                     .args(packages)
                     .go()
             }
-            Recipe::Cargo { name, version } => {
-                let build = self.folder.join("build");
-                self.run("cargo", log)?
-                    .args(["install", name, "--locked", "--version", version, "--root"])
-                    .arg(self.folder)
-                    .env("CARGO_TARGET_DIR", &build)
-                    // The tool runs for seconds, so only its build time matters.
-                    .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
-                    .env("CARGO_PROFILE_RELEASE_LTO", "off")
-                    .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
-                    .minutes(30)
-                    .go()?;
-                remove_folder(&build)
+            Recipe::Cargo { name, version } => self.build(name, version, &[], log),
+            Recipe::CargoFeatures {
+                name,
+                version,
+                features,
+            } => {
+                let words = ["--no-default-features", "--features", features];
+                self.build(name, version, &words, log)
             }
         }
+    }
+
+    fn build(&self, name: &str, version: &str, words: &[&str], log: &File) -> Result<()> {
+        let build = self.folder.join("build");
+        self.run("cargo", log)?
+            .args(["install", name, "--locked", "--version", version])
+            .args(words)
+            .arg("--root")
+            .arg(self.folder)
+            .env("CARGO_TARGET_DIR", &build)
+            // The tool runs for seconds, so only its build time matters.
+            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
+            .env("CARGO_PROFILE_RELEASE_LTO", "off")
+            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+            .minutes(30)
+            .go()?;
+        remove_folder(&build)
     }
 
     /// Runs a program inside the new directory, so that no settings of the repository apply.

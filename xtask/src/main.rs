@@ -15,6 +15,7 @@ mod arguments;
 mod cache;
 mod changelog;
 mod ci;
+mod docs;
 mod fuzz;
 mod r#gen;
 mod generated;
@@ -26,6 +27,7 @@ mod parts;
 mod processes;
 mod promises;
 mod prove;
+mod recording;
 mod repository;
 mod reproducible;
 mod run;
@@ -56,6 +58,9 @@ Commands
   tidy                    our own checks: layers, cycles, files per method, stdout, error pages, limits,
                           links, machine paths, pinned actions, file sizes, changelog
   gen [--check]           write docs/reference from the method table, or say what is stale
+     --raddle BIN         use this binary instead of building one
+  docs                    build the book of README.md and docs/, with search, and print where it is
+  recording [--check]     record `raddle exec` as docs/images/exec.svg, or say that it is stale
      --raddle BIN         use this binary instead of building one
   limits [--check]        write docs/limits.md from the constants that describe themselves as limits
   changelog [--check]     write the Unreleased section of CHANGELOG.md from changes/
@@ -94,10 +99,12 @@ fn dispatch() -> Result<()> {
         Some("tidy") => tidy::command(arguments),
         Some("gen") => r#gen::command(arguments),
         Some("changelog") => changelog::command(arguments),
+        Some("docs") => docs::command(arguments),
         Some("limits") => limits::command(arguments),
         Some("parts") => parts::command(arguments),
         Some("package") => packages::command(arguments),
         Some("prove") => prove::command(arguments),
+        Some("recording") => recording::command(arguments),
         Some("promises") => promises::command(arguments),
         None | Some("help") => {
             print!("{HELP}");

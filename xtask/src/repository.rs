@@ -78,7 +78,7 @@ impl Tree {
         Ok(Self { files })
     }
 
-    #[cfg(test)]
+    /// Returns a tree of these files, with their texts.
     pub fn of(files: &[(&str, &str)]) -> Self {
         let files = files
             .iter()
@@ -104,6 +104,11 @@ impl Tree {
 
     pub fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path)?.as_deref()
+    }
+
+    /// Returns the path of every file.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
     }
 
     /// Returns every text file with its path.

@@ -4,11 +4,12 @@
 //! it. All problems are printed, not only the first.
 
 mod actions;
-mod anchors;
+pub mod anchors;
 mod cycles;
 mod errors;
+mod frozen;
 mod layers;
-mod links;
+pub mod links;
 mod method_lists;
 mod methods;
 mod names;
@@ -17,7 +18,6 @@ mod programs;
 mod sizes;
 mod stdout;
 mod string_errors;
-mod summary;
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ use anyhow::{Result, bail};
 
 use crate::arguments::Arguments;
 use crate::repository::{self, Tree};
-use crate::{changelog, limits, promises};
+use crate::{changelog, docs, limits, promises};
 
 pub fn command(arguments: Arguments) -> Result<()> {
     arguments.end()?;
@@ -47,8 +47,9 @@ pub fn run(root: &Path) -> Result<()> {
         ("nothing but the wire on stdout", stdout::check(&tree)),
         ("a page per error code", errors::check(&tree)),
         ("errors of public functions", string_errors::check(&tree)),
+        ("the frozen core of the protocol", frozen::check(&tree)),
         ("links", links::check(&tree)),
-        ("every page has its place", summary::check(&tree)),
+        ("every page has its place", docs::contents::check(&tree)),
         (
             "every program that is started is listed",
             programs::check(&tree),

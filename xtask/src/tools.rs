@@ -39,6 +39,16 @@ pub fn cargo_nextest(cache: &Cache) -> Result<PathBuf> {
     ensure(cache, "cargo-nextest-0.9.143", recipe, "bin/cargo-nextest")
 }
 
+/// Installs the builder of the book, with search and without its web server.
+pub fn mdbook(cache: &Cache) -> Result<PathBuf> {
+    let recipe = Recipe::CargoFeatures {
+        name: "mdbook",
+        version: "0.4.52",
+        features: "search",
+    };
+    ensure(cache, "mdbook-0.4.52", recipe, "bin/mdbook")
+}
+
 fn ensure(cache: &Cache, folder: &str, recipe: Recipe, program: &str) -> Result<PathBuf> {
     let _lock = cache.lock("tools")?;
     let folder = cache.tools().join(folder);

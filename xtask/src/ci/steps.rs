@@ -9,7 +9,7 @@ use super::Ci;
 use super::plan::CiStep;
 use crate::run::Run;
 use crate::workspace::{self, SIMULATOR};
-use crate::{fuzz, r#gen, packages, parts, tidy, tools, trials, typescript};
+use crate::{docs, fuzz, r#gen, packages, parts, recording, tidy, tools, trials, typescript};
 
 pub const PARTS: &str = "parts";
 const RELEASE: &str = "release";
@@ -79,7 +79,11 @@ pub const STEPS: &[CiStep] = &[
         "every seed and every earlier finding of each fuzz target, replayed",
         |ci| fuzz::replay(&ci.root, &ci.cache),
     ),
-    CiStep::new("docs", "rustdoc without a warning", docs),
+    CiStep::new(
+        "docs",
+        "rustdoc without a warning, and the book with its links and search",
+        docs,
+    ),
     CiStep::new(
         "escapes",
         "attempts to break out of the sandbox, in both tiers and without it",
@@ -98,6 +102,12 @@ pub const STEPS: &[CiStep] = &[
         |ci| r#gen::run(&ci.root, &ci.raddle(), r#gen::Mode::Check),
     )
     .needs(&[RELEASE]),
+    CiStep::new(
+        "recording",
+        "the recording in README is what the binary shows",
+        |ci| recording::run(&ci.root, &ci.cache, &ci.raddle(), r#gen::Mode::Check),
+    )
+    .needs(&[PARTS, RELEASE]),
     CiStep::new(
         "packages",
         "the packages of the binary: small, the same each time, installed by an unknown user",
@@ -335,7 +345,8 @@ fn docs(ci: &Ci) -> Result<()> {
     ])
     .args(["--profile", "ci"])
     .env("RUSTDOCFLAGS", "-D warnings")
-    .go()
+    .go()?;
+    docs::build(&ci.checkout, &ci.cache).map(|_| ())
 }
 
 fn crates(ci: &Ci) -> Result<()> {

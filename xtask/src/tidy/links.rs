@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::anchors;
 use crate::repository::Tree;
 
+/// Attributes of HTML in a page whose value is a link.
+const HTML_ATTRIBUTES: [&str; 3] = ["href=\"", "src=\"", "srcset=\""];
+
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
     let mut pages = Pages::default();
@@ -53,7 +56,8 @@ impl Pages {
     }
 }
 
-fn is_elsewhere(target: &str) -> bool {
+/// Returns whether the link leaves the repository.
+pub fn is_elsewhere(target: &str) -> bool {
     target.contains("://") || target.starts_with("mailto:")
 }
 
@@ -91,6 +95,12 @@ pub fn links(text: &str) -> Vec<(usize, String)> {
         for (at, _) in line.match_indices("](") {
             if let Some(target) = inline_target(&line[at + 2..]) {
                 targets.push((number, target));
+            }
+        }
+        for attribute in HTML_ATTRIBUTES {
+            for (at, _) in line.match_indices(attribute) {
+                let value = line[at + attribute.len()..].split_once('"');
+                targets.extend(value.map(|(target, _)| (number, target.to_owned())));
             }
         }
         if let Some((_, target)) = line.strip_prefix('[').and_then(|it| it.split_once("]: ")) {
@@ -151,6 +161,7 @@ mod tests {
         let text = "[b](errors/b.md#part) ![up](../README.md \"title\") [folder](errors/)\n\
             [root](/README.md) [site](https://example.com/x) [here](#here-and-there) [top](..)\n\
             [named]: errors/b.md\n`[code](nowhere.md)` and `a` [b](<errors/b.md>)\n\
+            <a href=\"errors/b.md#part\">b</a>\n\
             ```\n[fenced](nowhere.md)\n```\n## Here, and `there`\n";
         assert_eq!(problems(text), Vec::<String>::new());
     }
@@ -166,6 +177,8 @@ mod tests {
             "[x](../../README.md)",
             "[`code`](nowhere.md)",
             "[x]: nowhere.md",
+            "<img src=\"nowhere.svg\">",
+            "<source media=\"print\" srcset=\"nowhere.svg\">",
             "```\nfenced\n```\n[x](/nowhere.md)",
         ] {
             assert_eq!(problems(text).len(), 1, "{text}");

@@ -1,0 +1,237 @@
+//! docs/images/exec.svg: a recording of `raddle exec` with an approval.
+//!
+//! The binary runs in a pseudo-terminal, with `raddle mock` as its model, and this program answers
+//! the approval. The text of the recording is the binary's own; its times are fixed, and so are the
+//! folder and the id of the thread. So two recordings of one binary are the same file.
+
+mod pty;
+mod svg;
+mod terminal;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::arguments::Arguments;
+use crate::cache::{Cache, remove_folder};
+use crate::r#gen::{self, Mode};
+use crate::recording::pty::Pty;
+use crate::recording::terminal::Terminal;
+use crate::repository;
+
+const FILE: &str = "docs/images/exec.svg";
+
+/// The folder of the recording. It is removed before and after.
+const FOLDER: &str = "/tmp/raddle-recording";
+
+const COLUMNS: u16 = 80;
+const ROWS: u16 = 24;
+
+const OPTIONS: [&str; 2] = ["--sandbox", "read-only"];
+const PROMPT: &str = "Write a haiku about looms to loom.txt.";
+/// End of the question, which the user answers.
+const QUESTION_END: &str = "[y/a/n/…] ";
+const ANSWER: &str = "y";
+const WRITTEN: &str = "loom.txt";
+
+const SCRIPT: &str = r#"
+[[answer]]
+match = "haiku"
+steps = [{ call = "apply_patch", arguments = { input = "*** Begin Patch\n*** Add File: loom.txt\n+Warp threads hold the light,\n+the shuttle passes between,\n+cloth remembers both.\n*** End Patch\n" } }]
+
+[[answer]]
+steps = [{ text = "I wrote the haiku to loom.txt." }]
+"#;
+
+/// Id in place of the thread's own, which differs in each run.
+const THREAD_ID: &str = "0199a3f2-5c1e-7d40-9b26-31c0e8f7a654";
+
+/// Pauses of the recording: before typing, while the model works, and while the user reads.
+const START_MS: u64 = 600;
+const MODEL_MS: u64 = 900;
+const READ_MS: u64 = 2200;
+
+pub fn command(mut arguments: Arguments) -> Result<()> {
+    let check = arguments.flag("--check");
+    let raddle = arguments
+        .value("--raddle")?
+        .map(std::path::absolute)
+        .transpose()?;
+    arguments.end()?;
+    let root = repository::root()?;
+    let raddle = match raddle {
+        Some(program) => program,
+        None => r#gen::build(&root)?,
+    };
+    let mode = if check { Mode::Check } else { Mode::Write };
+    run(&root, &Cache::open()?, &raddle, mode)
+}
+
+/// Records the binary, and compares the recording with the committed one or writes it.
+pub fn run(root: &Path, cache: &Cache, raddle: &Path, mode: Mode) -> Result<()> {
+    let _lock = cache.lock("recording")?;
+    remove_folder(Path::new(FOLDER))?;
+    let recorded = record(raddle);
+    remove_folder(Path::new(FOLDER))?;
+    let fresh = svg::svg(recorded?.rows());
+    let path = root.join(FILE);
+    match mode {
+        Mode::Check if fs::read_to_string(&path).is_ok_and(|it| it == fresh) => {
+            println!("{FILE} is what the binary shows");
+            Ok(())
+        }
+        Mode::Check => bail!("{FILE} is stale; run `cargo xtask recording` and commit it"),
+        Mode::Write => {
+            fs::create_dir_all(path.parent().context("the file has a folder")?)?;
+            fs::write(&path, fresh).with_context(|| format!("cannot write {FILE}"))?;
+            println!("wrote {FILE}");
+            Ok(())
+        }
+    }
+}
+
+fn record(raddle: &Path) -> Result<Terminal> {
+    let (home, work) = (folder("home")?, folder("looms")?);
+    let script = home.join("script.toml");
+    fs::write(&script, SCRIPT)?;
+    let (_mock, base_url) = start_mock(raddle, &home, &script)?;
+    fs::write(
+        home.join("config.toml"),
+        format!(
+            "model = \"mock/mock\"\n\n[model_providers.mock]\nbase_url = \"{}\"\n",
+            base_url.trim()
+        ),
+    )?;
+
+    let mut terminal = Terminal::new(usize::from(COLUMNS));
+    let options = OPTIONS.join(" ");
+    shell_line(
+        &mut terminal,
+        &format!("raddle exec {options} \"{PROMPT}\""),
+    )?;
+    let mut exec = program(raddle, &home);
+    exec.current_dir(&work);
+    exec.arg("exec").args(OPTIONS).arg(PROMPT);
+    let mut pty = Pty::open(COLUMNS, ROWS)?;
+    let mut exec = Guard(pty.start(exec)?);
+    terminal.wait(MODEL_MS);
+    terminal.output(&neutral(&pty.read_until(QUESTION_END)?))?;
+    terminal.wait(READ_MS);
+    terminal.type_text(ANSWER);
+    terminal.enter();
+    pty.enter(ANSWER)?;
+    terminal.wait(MODEL_MS);
+    terminal.output(&neutral(&pty.read_to_end()?))?;
+    let status = exec.0.wait()?;
+    if !status.success() {
+        bail!("`raddle exec` ended with {status}:\n{}", terminal.text());
+    }
+
+    shell_line(&mut terminal, &format!("cat {WRITTEN}"))?;
+    terminal.output(&fs::read_to_string(work.join(WRITTEN))?)?;
+    Ok(terminal)
+}
+
+/// Types a line at the prompt of a shell.
+fn shell_line(terminal: &mut Terminal, line: &str) -> Result<()> {
+    terminal.output("\u{1b}[2m$\u{1b}[0m ")?;
+    terminal.wait(START_MS);
+    terminal.type_text(line);
+    terminal.enter();
+    Ok(())
+}
+
+fn folder(name: &str) -> Result<PathBuf> {
+    let folder = Path::new(FOLDER).join(name);
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    Ok(folder)
+}
+
+/// Prepares the binary with a home of its own, and without the settings of this machine.
+fn program(raddle: &Path, home: &Path) -> Command {
+    let mut command = Command::new(raddle);
+    command
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("HOME", home)
+        .env("RADDLE_HOME", home)
+        .env("LANG", "C.UTF-8")
+        .env("TERM", "xterm-256color");
+    command
+}
+
+/// Starts the model, and returns it with its URL.
+fn start_mock(raddle: &Path, home: &Path, script: &Path) -> Result<(Guard, String)> {
+    let mut mock = Guard(
+        program(raddle, home)
+            .args(["mock", "--listen", "127.0.0.1:0", "--script"])
+            .arg(script)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", raddle.display()))?,
+    );
+    let stdout = mock.0.stdout.take().context("the mock has no stdout")?;
+    let mut base_url = String::new();
+    if BufReader::new(stdout).read_line(&mut base_url)? == 0 {
+        bail!("`raddle mock` ended at once");
+    }
+    Ok((mock, base_url))
+}
+
+/// A child process that ends with its owner.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // An error means that it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Replaces ids of threads.
+fn neutral(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(letter) = rest.chars().next() {
+        if rest.get(..THREAD_ID.len()).is_some_and(is_id) {
+            out.push_str(THREAD_ID);
+            rest = &rest[THREAD_ID.len()..];
+        } else {
+            out.push(letter);
+            rest = &rest[letter.len_utf8()..];
+        }
+    }
+    out
+}
+
+fn is_id(text: &str) -> bool {
+    text.char_indices().all(|(at, letter)| match at {
+        8 | 13 | 18 | 23 => letter == '-',
+        _ => letter.is_ascii_hexdigit(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_threads_are_replaced() {
+        assert!(is_id(THREAD_ID));
+        let own = "\u{1b}[2mthread 01999999-aaaa-7bbb-8ccc-dddddddddddd\u{1b}[0m\r\n…";
+        let expected = format!("\u{1b}[2mthread {THREAD_ID}\u{1b}[0m\r\n…");
+        assert_eq!(neutral(own), expected);
+    }
+
+    #[test]
+    fn other_text_stays() {
+        for text in ["", "…", "0123456789-0123-0123-0123-012345678901"] {
+            assert_eq!(neutral(text), text);
+        }
+    }
+}
