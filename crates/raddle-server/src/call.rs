@@ -2,7 +2,6 @@
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -32,36 +31,35 @@ pub(crate) struct Call<M: Method> {
     pub(crate) session: Arc<Session>,
 }
 
-impl<M: Method> Call<M> {
-    /// Passes the call to its handler. A panic drops the reply, which answers the request with an
-    /// error; the connection and all others go on.
-    pub(crate) fn run(self, state: &Arc<ServerState>, handle: fn(&Arc<ServerState>, Self)) {
-        let _entered = self.reply.span().clone().entered();
-        if catch_unwind(AssertUnwindSafe(|| handle(state, self))).is_err() {
-            tracing::error!(method = M::NAME, "a handler panicked");
-        }
-    }
+/// A request that passed the gate, without its reply: the handler returns the response.
+#[derive(Debug)]
+pub(crate) struct Request<M: Method> {
+    pub(crate) params: M::Params,
+    /// The session of the client that sent the request.
+    pub(crate) session: Arc<Session>,
+}
 
+impl<M: Method> Call<M> {
     /// Runs the work on a thread that may block on the disk, and responds with the result.
-    pub(crate) fn on_disk<F>(self, work: F)
+    pub(crate) async fn on_disk<F>(self, work: F)
     where
         F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
     {
         let disk = self.session.disk.clone();
-        self.on(disk, work);
+        self.on(&disk, work).await;
     }
 
     /// Like [`Self::on_disk`], for files in the server's own home. All connections share these
     /// threads, so a connection whose own threads all block does not hold up the configuration's
     /// lane.
-    pub(crate) fn at_home<F>(self, state: &ServerState, work: F)
+    pub(crate) async fn at_home<F>(self, state: &ServerState, work: F)
     where
         F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
     {
-        self.on(state.home.clone(), work);
+        self.on(&state.home, work).await;
     }
 
-    fn on<F>(self, disk: DiskExecutor, work: F)
+    async fn on<F>(self, disk: &DiskExecutor, work: F)
     where
         F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
     {
@@ -70,14 +68,12 @@ impl<M: Method> Call<M> {
             reply,
             session,
         } = self;
-        spans::spawn(async move {
-            let permit = match disk.acquire(&session.outgoing).await {
-                Ok(permit) => permit,
-                Err(error) => return reply.error(error),
-            };
-            // Responds on that thread, because serialising a long response takes time too.
-            let _ = permit.run(move || reply.finish(work(params))).await;
-        });
+        let permit = match disk.acquire(&session.outgoing).await {
+            Ok(permit) => permit,
+            Err(error) => return reply.error(error),
+        };
+        // Responds on that thread, because serialising a long response takes time too.
+        let _ = permit.run(move || reply.finish(work(params))).await;
     }
 }
 

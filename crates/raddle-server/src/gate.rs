@@ -25,6 +25,7 @@ use serde_json::value::RawValue;
 use tracing::Instrument;
 
 use crate::call::{Call, PendingResponse, Reply};
+use crate::handler::{self, Handler};
 use crate::idempotency::{self, RequestIdentity};
 use crate::metrics::RequestOutcome;
 use crate::relay;
@@ -81,7 +82,11 @@ impl Admission<'_> {
     }
 
     /// Reads the request as a call, which runs with its handler when its lane admits it.
-    pub(crate) fn run<M: Method>(self, handle: fn(&Arc<ServerState>, Call<M>)) {
+    pub(crate) fn run<M, Form, H>(self, handler: H)
+    where
+        M: Method,
+        H: Handler<M, Form>,
+    {
         let (params, identity) = match self.read::<M>() {
             Ok(read) => read,
             Err(error) => return self.refuse(M::NAME, error),
@@ -107,7 +112,7 @@ impl Admission<'_> {
         let lane_state = state.clone();
         state.lanes.enter(lane, session.number, move |pass| {
             call.reply.hold(pass);
-            run(lane_state, call, thread, handle);
+            run(lane_state, call, thread, handler);
         });
     }
 
@@ -130,29 +135,31 @@ impl Admission<'_> {
     }
 }
 
-/// Runs a call that holds its lane: here if it passes no stage that waits, else on one task.
-fn run<M: Method>(
-    state: Arc<ServerState>,
-    call: Call<M>,
-    thread: Option<ThreadId>,
-    handle: fn(&Arc<ServerState>, Call<M>),
-) {
+/// Runs a call that holds its lane: the stages that do not wait here, the rest on one task.
+fn run<M, Form, H>(state: Arc<ServerState>, call: Call<M>, thread: Option<ThreadId>, handler: H)
+where
+    M: Method,
+    H: Handler<M, Form>,
+{
     // No client would read the response. Dropping the call admits the next one of the lane.
     if call.session.is_gone() {
         return;
     }
     let remote = thread.filter(|id| relay::may_be_remote(&state, &call.session, *id));
-    if remote.is_none() && call.reply.idempotency().is_none() {
-        return call.run(&state, handle);
-    }
     let span = call.reply.span().clone();
+    if remote.is_none() && call.reply.idempotency().is_none() {
+        if let Some(work) = handler::start(handler, state, call) {
+            tokio::spawn(work.instrument(span));
+        }
+        return;
+    }
     let stages = async move {
         let mut call = call;
         if let Some(id) = remote {
             call = relay::route(&state, call, id).await?;
         }
         call = idempotency::replay(&state, call).await?;
-        call.run(&state, handle);
+        handler::start(handler, state, call)?.await;
         Some(())
     };
     tokio::spawn(stages.instrument(span));

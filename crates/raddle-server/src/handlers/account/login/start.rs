@@ -13,39 +13,34 @@ use crate::call::{Call, Reply};
 use crate::services::ServerState;
 use crate::services::accounts::{self, ProviderAccount};
 use crate::session::Session;
-use crate::spans;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountLoginStart>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<AccountLoginStart>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let state = state.clone();
-    spans::spawn(async move {
-        match params {
-            LoginAccountParams::ApiKey(it) => {
-                let stored =
-                    store_key(&state, it.model_provider.as_deref(), Secret(it.api_key)).await;
-                let is_stored = stored.is_ok();
-                reply.finish(stored.map(|()| LoginAccountResponse::ApiKey));
-                if is_stored {
-                    accounts::completed(&state, &session, None, Ok(SignInKind::Key));
-                }
+    match params {
+        LoginAccountParams::ApiKey(it) => {
+            let stored = store_key(&state, it.model_provider.as_deref(), Secret(it.api_key)).await;
+            let is_stored = stored.is_ok();
+            reply.finish(stored.map(|()| LoginAccountResponse::ApiKey));
+            if is_stored {
+                accounts::completed(&state, &session, None, Ok(SignInKind::Key));
             }
-            LoginAccountParams::Chatgpt(it) => {
-                let provider = it.model_provider.as_deref();
-                through_pages(state, session, reply, provider, SignInMethod::Browser).await;
-            }
-            LoginAccountParams::ChatgptDeviceCode => {
-                through_pages(state, session, reply, None, SignInMethod::Device).await;
-            }
-            _ => reply.error(WireError::Refused(
-                "unsupported sign-in type; use apiKey, chatgpt or chatgptDeviceCode".into(),
-            )),
         }
-    });
+        LoginAccountParams::Chatgpt(it) => {
+            let provider = it.model_provider.as_deref();
+            through_pages(state, session, reply, provider, SignInMethod::Browser).await;
+        }
+        LoginAccountParams::ChatgptDeviceCode => {
+            through_pages(state, session, reply, None, SignInMethod::Device).await;
+        }
+        _ => reply.error(WireError::Refused(
+            "unsupported sign-in type; use apiKey, chatgpt or chatgptDeviceCode".into(),
+        )),
+    }
 }
 
 async fn store_key(
@@ -55,7 +50,7 @@ async fn store_key(
 ) -> Result<(), WireError> {
     let account = ProviderAccount::of(state, provider).await?;
     let stored = account.vendors.store_key(&account.provider, key).await;
-    stored.map_err(|why| WireError::Refused(why.into()))
+    stored.map_err(|why| WireError::Refused(why.to_string().into()))
 }
 
 async fn through_pages(
@@ -81,7 +76,7 @@ async fn through_pages(
         Ok(pending) => pending,
         Err(why) => {
             state.accounts.take(&login.id);
-            return reply.error(WireError::Refused(why.into()));
+            return reply.error(WireError::Refused(why.to_string().into()));
         }
     };
     let login_id = login.id.clone();
