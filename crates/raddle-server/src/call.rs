@@ -1,7 +1,7 @@
 //! A request on its way through the server, and the one response it must get.
 
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -31,36 +31,35 @@ pub(crate) struct Call<M: Method> {
     pub(crate) session: Arc<Session>,
 }
 
-impl<M: Method> Call<M> {
-    /// Passes the call to its handler. A panic drops the reply, which answers the request with an
-    /// error; the connection and all others go on.
-    pub(crate) fn run(self, state: &Arc<ServerState>, handle: fn(&Arc<ServerState>, Self)) {
-        let _entered = self.reply.span().clone().entered();
-        if catch_unwind(AssertUnwindSafe(|| handle(state, self))).is_err() {
-            tracing::error!(method = M::NAME, "a handler panicked");
-        }
-    }
+/// A request that passed the gate, without its reply: the handler returns the response.
+#[derive(Debug)]
+pub(crate) struct Request<M: Method> {
+    pub(crate) params: M::Params,
+    /// The session of the client that sent the request.
+    pub(crate) session: Arc<Session>,
+}
 
+impl<M: Method> Call<M> {
     /// Runs the work on a thread that may block on the disk, and responds with the result.
-    pub(crate) fn on_disk<F>(self, work: F)
+    pub(crate) async fn on_disk<F>(self, work: F)
     where
         F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
     {
         let disk = self.session.disk.clone();
-        self.on(disk, work);
+        self.on(&disk, work).await;
     }
 
     /// Like [`Self::on_disk`], for files in the server's own home. All connections share these
     /// threads, so a connection whose own threads all block does not hold up the configuration's
     /// lane.
-    pub(crate) fn at_home<F>(self, state: &ServerState, work: F)
+    pub(crate) async fn at_home<F>(self, state: &ServerState, work: F)
     where
         F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
     {
-        self.on(state.home.clone(), work);
+        self.on(&state.home, work).await;
     }
 
-    fn on<F>(self, disk: DiskExecutor, work: F)
+    async fn on<F>(self, disk: &DiskExecutor, work: F)
     where
         F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
     {
@@ -69,52 +68,29 @@ impl<M: Method> Call<M> {
             reply,
             session,
         } = self;
-        spans::spawn(async move {
-            let permit = match disk.acquire(&session.outgoing).await {
-                Ok(permit) => permit,
-                Err(error) => return reply.error(error),
-            };
-            // Responds on that thread, because serialising a long response takes time too.
-            let _ = permit.run(move || reply.finish(work(params))).await;
-        });
+        let permit = match disk.acquire(&session.outgoing).await {
+            Ok(permit) => permit,
+            Err(error) => return reply.error(error),
+        };
+        // Responds on that thread, because serialising a long response takes time too.
+        let _ = permit.run(move || reply.finish(work(params))).await;
     }
 }
 
-/// The pending response to a request. Responding consumes it; dropping it responds with an error,
-/// so every request gets exactly one response.
+/// The pending response to a request, with the type of its result. Responding consumes it; dropping
+/// it responds with an error, so every request gets exactly one response.
+///
+/// It dereferences to the [`PendingResponse`], which has the parts without the type.
 #[derive(Debug)]
 pub(crate) struct Reply<R> {
-    id: Id,
-    method: &'static str,
-    session: Arc<Session>,
-    /// Span of the request, for the log.
-    span: Span,
-    /// Admits the next request of the lane when this one is answered.
-    pass: Option<Pass>,
-    /// Identity of the request, if the client may retry it.
-    idempotency: Option<Box<RequestIdentity>>,
-    answered: bool,
+    pending: PendingResponse,
     result: PhantomData<fn(R)>,
 }
 
 impl<R: Serialize> Reply<R> {
     pub(crate) fn ok(self, result: &R) {
-        let frame = answer(&self.id, result);
-        self.send(frame, RequestOutcome::Result);
-    }
-
-    /// Responds with a result that is already serialised.
-    pub(crate) fn written(self, result: &RawValue) {
-        let frame = answer(&self.id, &result);
-        self.send(frame, RequestOutcome::Result);
-    }
-
-    /// Responds with the stored result of an earlier request with the same key.
-    pub(crate) fn send_stored(self, answer: String) {
-        match RawValue::from_string(answer) {
-            Ok(answer) => self.written(&answer),
-            Err(_) => self.error(WireError::Dropped),
-        }
+        let frame = answer(&self.pending.id, result);
+        self.pending.send(frame, RequestOutcome::Result);
     }
 
     /// Turns this into the reply callback of a command. If the client may retry the request, the
@@ -160,7 +136,73 @@ impl<R: Serialize> Reply<R> {
 }
 
 impl<R> Reply<R> {
-    pub(crate) fn new(id: Id, method: &'static str, session: Arc<Session>) -> Self {
+    /// Responds with a result that is already serialised.
+    pub(crate) fn written(self, result: &RawValue) {
+        self.pending.written(result);
+    }
+
+    /// Responds with the stored result of an earlier request with the same key.
+    pub(crate) fn send_stored(self, answer: String) {
+        match RawValue::from_string(answer) {
+            Ok(answer) => self.written(&answer),
+            Err(_) => self.error(WireError::Dropped),
+        }
+    }
+
+    pub(crate) fn error(self, error: WireError) {
+        self.pending.error(error);
+    }
+
+    pub(crate) fn into_pending(self) -> PendingResponse {
+        self.pending
+    }
+}
+
+impl<R> From<PendingResponse> for Reply<R> {
+    fn from(pending: PendingResponse) -> Self {
+        Self {
+            pending,
+            result: PhantomData,
+        }
+    }
+}
+
+impl<R> Deref for Reply<R> {
+    type Target = PendingResponse;
+
+    fn deref(&self) -> &PendingResponse {
+        &self.pending
+    }
+}
+
+impl<R> DerefMut for Reply<R> {
+    fn deref_mut(&mut self) -> &mut PendingResponse {
+        &mut self.pending
+    }
+}
+
+/// The pending response to a request of any method.
+#[derive(Debug)]
+pub(crate) struct PendingResponse {
+    id: Id,
+    method: &'static str,
+    session: Arc<Session>,
+    /// Span of the request, for the log.
+    span: Span,
+    /// Admits the next request of the lane when this one is answered.
+    pass: Option<Pass>,
+    /// Identity of the request, if the client may retry it.
+    idempotency: Option<Box<RequestIdentity>>,
+    answered: bool,
+}
+
+impl PendingResponse {
+    pub(crate) fn new(
+        id: Id,
+        method: &'static str,
+        session: Arc<Session>,
+        idempotency: Option<Box<RequestIdentity>>,
+    ) -> Self {
         let span = spans::request(&session.span, method, &id);
         Self {
             id,
@@ -168,9 +210,8 @@ impl<R> Reply<R> {
             session,
             span,
             pass: None,
-            idempotency: None,
+            idempotency,
             answered: false,
-            result: PhantomData,
         }
     }
 
@@ -182,11 +223,6 @@ impl<R> Reply<R> {
     /// Returns the span of the request.
     pub(crate) fn span(&self) -> &Span {
         &self.span
-    }
-
-    /// Sets the identity of a request that the client may retry.
-    pub(crate) fn set_idempotency(&mut self, identity: Option<Box<RequestIdentity>>) {
-        self.idempotency = identity;
     }
 
     /// Returns the identity of the request, if the client may retry it.
@@ -221,6 +257,12 @@ impl<R> Reply<R> {
         self.pass.take()
     }
 
+    /// Responds with a result that is already serialised.
+    pub(crate) fn written(self, result: &RawValue) {
+        let frame = answer(&self.id, &result);
+        self.send(frame, RequestOutcome::Result);
+    }
+
     pub(crate) fn error(self, error: WireError) {
         self.refused(&ErrorObject::from(error));
     }
@@ -238,7 +280,7 @@ impl<R> Reply<R> {
     }
 }
 
-impl<R> Drop for Reply<R> {
+impl Drop for PendingResponse {
     fn drop(&mut self) {
         if !self.answered {
             let error = ErrorObject::from(WireError::Dropped);

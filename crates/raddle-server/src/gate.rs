@@ -1,33 +1,38 @@
-//! The gate: the one place that decides whether a request is admitted.
+//! The gate: the one entry of requests, and the path of each request to its handler.
 //!
-//! It checks in this order: has the client sent `initialize`, is the method served, may this client
-//! use it, do its params have the right shape. An admitted request becomes a [`Call`] and enters
-//! its lane.
+//! 1. Admission: the id is free, the client has sent `initialize`, the server serves the method,
+//!    and this client may use it.
+//! 2. Params: they have the right shape. From here on the request is a [`Call`].
+//! 3. Lane: the call waits for earlier calls on its resource.
+//! 4. Location: a call about a thread of another process is answered from there.
+//! 5. Replay: a call that ran before is answered with its stored response.
+//! 6. Handler.
+//!
+//! No stage calls the next one. A stage returns the call, or nothing once the call is answered.
 
 mod arrays;
 mod bounds;
 mod marks;
+mod params;
 mod shape;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use raddle_protocol::table::{Lane, Method, Resource, Stability};
+use raddle_protocol::ThreadId;
+use raddle_protocol::table::{Lane, Method, Resource};
 use raddle_rpc::{ErrorObject, Id, InboundRequest, refusal};
 use serde_json::value::RawValue;
-use tokio::time::Instant;
+use tracing::Instrument;
 
-use crate::call::{Call, Reply};
+use crate::call::{Call, PendingResponse, Reply};
+use crate::handler::{self, Handler};
 use crate::idempotency::{self, RequestIdentity};
 use crate::metrics::RequestOutcome;
-use crate::relay::{self, ForwardedCall};
+use crate::relay;
 use crate::routes;
 use crate::services::ServerState;
 use crate::session::{BusyReason, Session};
 use crate::wire_error::WireError;
-
-/// The largest params whose faults are explained: an explanation quotes the faulty value.
-const EXPLAINED_BYTES_MAX: usize = 16 << 10;
 
 /// Admits a request of this many bytes, or answers it with an error.
 pub(crate) fn admit(
@@ -76,17 +81,14 @@ impl Admission<'_> {
         self.refuse(method, error);
     }
 
-    /// Runs the request with the handler of its method.
-    pub(crate) fn run<M: Method>(self, handle: fn(&Arc<ServerState>, Call<M>)) {
-        if self.session.is_observer() && !M::READS {
-            return self.refuse(M::NAME, WireError::Observer);
-        }
-        let params = match self.read::<M>() {
-            Ok(params) => params,
-            Err(error) => return self.refuse(M::NAME, error),
-        };
-        let identity = match RequestIdentity::of::<M>(&params, self.session) {
-            Ok(identity) => identity,
+    /// Reads the request as a call, which runs with its handler when its lane admits it.
+    pub(crate) fn run<M, Form, H>(self, handler: H)
+    where
+        M: Method,
+        H: Handler<M, Form>,
+    {
+        let (params, identity) = match self.read::<M>() {
+            Ok(read) => read,
             Err(error) => return self.refuse(M::NAME, error),
         };
         let Self {
@@ -101,68 +103,27 @@ impl Admission<'_> {
             lane = identity.lane(lane);
             thread = Some(identity.thread);
         }
-        let mut reply = Reply::new(id, M::NAME, session.clone());
-        reply.set_idempotency(identity);
-        let call = Call {
+        let pending = PendingResponse::new(id, M::NAME, session.clone(), identity);
+        let mut call = Call {
             params,
-            reply,
+            reply: Reply::from(pending),
             session: session.clone(),
         };
         let lane_state = state.clone();
         state.lanes.enter(lane, session.number, move |pass| {
-            let mut call = call;
             call.reply.hold(pass);
-            // No client would read the response. Dropping the call admits the next one of the lane.
-            if call.session.is_gone() {
-                return;
-            }
-            match thread {
-                Some(id) if relay::may_be_remote(&lane_state, &call.session, id) => {
-                    let forwarded = ForwardedCall {
-                        call,
-                        thread: id,
-                        handle,
-                    };
-                    relay::forward(&lane_state, Box::new(forwarded), Instant::now());
-                }
-                _ => idempotency::run_once(&lane_state, call, handle),
-            }
+            run(lane_state, call, thread, handler);
         });
     }
 
-    fn read<M: Method>(&self) -> Result<M::Params, WireError> {
-        let is_experimental = self
-            .session
-            .client()
-            .is_none_or(|client| client.experimental);
-        if M::STABILITY == Stability::Experimental && !is_experimental {
-            return Err(WireError::Experimental(M::NAME.into()));
+    /// Returns the params, and the identity of a request that the client may retry.
+    fn read<M: Method>(&self) -> Result<(M::Params, Option<Box<RequestIdentity>>), WireError> {
+        if self.session.is_observer() && !M::READS {
+            return Err(WireError::Observer);
         }
-        let text = match self.params {
-            Some(params) => params.get(),
-            None if M::TAKES_PARAMS => {
-                return Err(WireError::InvalidRequest("missing field `params`".into()));
-            }
-            None => "null",
-        };
-        // Serde would also read types from an array, by the order of their members; `arrays`
-        // rejects that.
-        if M::TAKES_PARAMS && !text.starts_with('{') {
-            let what = "params must be an object".to_owned();
-            return Err(WireError::InvalidRequest(what));
-        }
-        if !marks::are_few(text) {
-            let what = format!("params have more than {} values", marks::VALUES_MAX);
-            return Err(WireError::InvalidRequest(what));
-        }
-        if !is_experimental && !M::GATED.is_empty() {
-            refuse_gated::<M>(text)?;
-        }
-        let params = serde_json::from_str(text)
-            .map_err(|_| WireError::InvalidRequest(explain::<M::Params>(text)))?;
-        bounds::check(M::NAME, text)?;
-        arrays::check(text, &params).map_err(WireError::InvalidRequest)?;
-        Ok(params)
+        let params = params::read::<M>(self.params, self.session)?;
+        let identity = RequestIdentity::of::<M>(&params, self.session)?;
+        Ok((params, identity))
     }
 
     fn refuse(self, method: &str, error: WireError) {
@@ -174,43 +135,32 @@ impl Admission<'_> {
     }
 }
 
-/// Rejects params that need an opt-in, unless they are null.
-fn refuse_gated<M: Method>(text: &str) -> Result<(), WireError> {
-    // Values stay unparsed: one that cannot be parsed must not let the others through.
-    let members = serde_json::from_str::<HashMap<String, &RawValue>>(text)
-        .map_err(|error| WireError::InvalidRequest(error.to_string()))?;
-    match M::GATED.iter().find(|name| {
-        members
-            .get(**name)
-            .is_some_and(|value| value.get() != "null")
-    }) {
-        Some(name) => Err(WireError::Experimental(format!("{}.{name}", M::NAME))),
-        None => Ok(()),
+/// Runs a call that holds its lane: the stages that do not wait here, the rest on one task.
+fn run<M, Form, H>(state: Arc<ServerState>, call: Call<M>, thread: Option<ThreadId>, handler: H)
+where
+    M: Method,
+    H: Handler<M, Form>,
+{
+    // No client would read the response. Dropping the call admits the next one of the lane.
+    if call.session.is_gone() {
+        return;
     }
-}
-
-/// Says what is wrong with params, and where. Slower than parsing, so only done after a failure.
-fn explain<P: serde::de::DeserializeOwned>(text: &str) -> String {
-    if text.len() > EXPLAINED_BYTES_MAX {
-        return "params have the wrong shape, and are too large to say where".to_owned();
-    }
-    let mut reader = serde_json::Deserializer::from_str(text);
-    match serde_path_to_error::deserialize::<_, P>(&mut reader) {
-        Ok(_) => "malformed params".to_owned(),
-        Err(error) => {
-            let path = error.path().to_string();
-            let what = error.into_inner().to_string();
-            // The position is relative to params, so it would mislead the client.
-            let what = what
-                .split(" at line ")
-                .next()
-                .unwrap_or_default()
-                .to_owned();
-            if path == "." {
-                what
-            } else {
-                format!("{path}: {what}")
-            }
+    let remote = thread.filter(|id| relay::may_be_remote(&state, &call.session, *id));
+    let span = call.reply.span().clone();
+    if remote.is_none() && call.reply.idempotency().is_none() {
+        if let Some(work) = handler::start(handler, state, call) {
+            tokio::spawn(work.instrument(span));
         }
+        return;
     }
+    let stages = async move {
+        let mut call = call;
+        if let Some(id) = remote {
+            call = relay::route(&state, call, id).await?;
+        }
+        call = idempotency::replay(&state, call).await?;
+        handler::start(handler, state, call)?.await;
+        Some(())
+    };
+    tokio::spawn(stages.instrument(span));
 }

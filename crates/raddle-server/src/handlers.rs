@@ -1,4 +1,5 @@
 //! The handlers: one file per method, named like it. `fs/readFile` is `handlers/fs/read_file.rs`.
+//! [`handler`](crate::handler) describes their forms.
 
 pub(crate) mod account;
 pub(crate) mod command;

@@ -4,15 +4,12 @@
 //! request and the response. A thread that a request creates is named by a hash of the request's
 //! key, so that a retry finds it again.
 
-use std::sync::Arc;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use raddle_core::{CommandOutcome, IdempotencyKey, ThreadId};
 use raddle_protocol::methods::TurnInterrupt;
 use raddle_protocol::table::{Lane, Method, Resource, ServedBy};
 use sha2::{Digest as _, Sha256};
-use tracing::Instrument;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
@@ -102,48 +99,32 @@ fn created_thread_id(key: &IdempotencyKey) -> ThreadId {
     ThreadId::of_hash(bytes)
 }
 
-/// Runs a call on this server, unless it ran before.
-pub(crate) fn run_once<M: Method>(
-    state: &Arc<ServerState>,
-    call: Call<M>,
-    handle: fn(&Arc<ServerState>, Call<M>),
-) {
-    match call.reply.idempotency().cloned() {
-        Some(identity) => replay_or_handle(state, call, identity, handle),
-        None => call.run(state, handle),
-    }
-}
-
-/// Repeats the stored response to a request that was answered before; runs the handler otherwise.
-fn replay_or_handle<M: Method>(
-    state: &Arc<ServerState>,
-    mut call: Call<M>,
-    identity: RequestIdentity,
-    handle: fn(&Arc<ServerState>, Call<M>),
-) {
-    let state = state.clone();
-    let span = call.reply.span().clone();
-    let running = async move {
-        let RequestIdentity {
-            key,
-            request_hash,
-            thread,
-            ..
-        } = &identity;
-        match state.threads.recall(*thread, key, request_hash).await {
-            Ok(Some(Err(refusal))) => {
-                return call.reply.error(threads::failed(refusal.into()));
-            }
-            // The thread exists, so it was created under this key, even if long ago.
-            Ok(_) if identity.creates_thread => call.reply.mark_thread_created(),
-            // An interrupt is answered when the turn has stopped, which only its thread knows.
-            Ok(Some(Ok(CommandOutcome::Kept { answer }))) if M::NAME != TurnInterrupt::NAME => {
-                return call.reply.send_stored(answer);
-            }
-            // The handler reports any problem with the thread.
-            Ok(_) | Err(_) => {}
-        }
-        call.run(&state, handle);
+/// Returns a call that this process must handle. A call that ran before is answered with its stored
+/// response, and this returns nothing.
+pub(crate) async fn replay<M: Method>(state: &ServerState, mut call: Call<M>) -> Option<Call<M>> {
+    let Some(identity) = call.reply.idempotency().cloned() else {
+        return Some(call);
     };
-    tokio::spawn(running.instrument(span));
+    let RequestIdentity {
+        key,
+        request_hash,
+        thread,
+        ..
+    } = &identity;
+    match state.threads.recall(*thread, key, request_hash).await {
+        Ok(Some(Err(refusal))) => {
+            call.reply.error(threads::failed(refusal.into()));
+            return None;
+        }
+        // The thread exists, so it was created under this key, even if long ago.
+        Ok(_) if identity.creates_thread => call.reply.mark_thread_created(),
+        // An interrupt is answered when the turn has stopped, which only its thread knows.
+        Ok(Some(Ok(CommandOutcome::Kept { answer }))) if M::NAME != TurnInterrupt::NAME => {
+            call.reply.send_stored(answer);
+            return None;
+        }
+        // The handler reports any problem with the thread.
+        Ok(_) | Err(_) => {}
+    }
+    Some(call)
 }

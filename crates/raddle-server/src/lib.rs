@@ -12,6 +12,7 @@ mod connection;
 mod disk;
 mod draining;
 mod gate;
+mod handler;
 mod handlers;
 mod idempotency;
 mod lanes;

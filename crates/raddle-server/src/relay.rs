@@ -10,7 +10,7 @@ mod links;
 mod peer_link;
 mod reattach;
 
-pub(crate) use self::forwarded_request::{ForwardedCall, forward};
+pub(crate) use self::forwarded_request::route;
 pub(crate) use self::links::Relay;
 use self::links::{PeerLink, PeerResponse};
 

@@ -1,14 +1,11 @@
 //! The routes: one line per served method. A declared method without a line here is rejected like
 //! an unknown one.
 
-use std::sync::Arc;
-
 use raddle_protocol::table::Method;
 
-use crate::call::Call;
 use crate::gate::Admission;
+use crate::handler::Handler;
 use crate::handlers::*;
-use crate::services::ServerState;
 
 macro_rules! routes {
     ($( $name:literal => $($part:ident)::+, )+) => {
@@ -22,14 +19,14 @@ macro_rules! routes {
 
         // A line whose handler serves another method does not compile.
         $( const _: () = assert!(
-            is_same($name, name_of($($part)::+::handle)),
+            is_same($name, name_of(&$($part)::+::handle)),
             concat!("the handler of ", $name, " serves another method"),
         ); )+
     };
 }
 
 /// Returns the name of the method that a handler serves.
-const fn name_of<M: Method>(_: fn(&Arc<ServerState>, Call<M>)) -> &'static str {
+const fn name_of<M: Method, Form, H: Handler<M, Form>>(_: &H) -> &'static str {
     M::NAME
 }
 

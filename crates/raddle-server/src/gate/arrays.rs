@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::marks::Marks;
 use super::shape::{PathSegment, Shape, ShapeBuilder};
-use crate::wire_error::quoted;
+use crate::wire_error::{WireError, quoted};
 
 /// Rejects params in which an array stands for an object, and says where.
-pub(super) fn check<P: Serialize>(text: &str, params: &P) -> Result<(), String> {
+pub(super) fn check<P: Serialize>(text: &str, params: &P) -> Result<(), WireError> {
     // Most params have no array in them.
     if !Marks::of(text).any(|mark| mark == b'[') {
         return Ok(());
@@ -17,7 +17,8 @@ pub(super) fn check<P: Serialize>(text: &str, params: &P) -> Result<(), String> 
     let received = Shape::of(text);
     // The text may be long, so only its shape is kept.
     let mut parsed = ShapeBuilder::default();
-    serde_json::to_writer(&mut parsed, params).map_err(|error| error.to_string())?;
+    serde_json::to_writer(&mut parsed, params)
+        .map_err(|error| WireError::InvalidRequest(error.to_string()))?;
     let mut path = Vec::new();
     if let (Some(received), Some(parsed)) = (received, parsed.done())
         && differ(&received, &parsed, &mut path)
@@ -25,7 +26,8 @@ pub(super) fn check<P: Serialize>(text: &str, params: &P) -> Result<(), String> 
         path.reverse();
         let path = path.concat();
         let location = path.trim_start_matches('.');
-        return Err(format!("{location}: expected an object, not an array"));
+        let what = format!("{location}: expected an object, not an array");
+        return Err(WireError::InvalidRequest(what));
     }
     Ok(())
 }
@@ -54,7 +56,10 @@ mod tests {
 
     fn problem<P: Serialize + serde::de::DeserializeOwned>(text: &str) -> Option<String> {
         let params: P = serde_json::from_str(text).expect("what serde reads");
-        check(text, &params).err()
+        match check(text, &params) {
+            Err(WireError::InvalidRequest(what)) => Some(what),
+            other => other.err().map(|error| format!("{error:?}")),
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use raddle_protocol::{FuzzyFileSearchParams, FuzzyFileSearchResponse};
 use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::files::{self, PathAdmission};
+use crate::spans;
 use crate::wire_error::WireError;
 
 /// The maximum number of folders of one search.
@@ -31,7 +32,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FuzzyFileSearch>) {
     // Begins in the order of arrival: the newest search must be the one that remains.
     let search = state.searches.begin(name);
     let session = call.session.clone();
-    PathAdmission::on_disk(state, call, move |params, admission| {
+    let work = PathAdmission::on_disk(state.clone(), call, move |params, admission| {
         for root in &params.roots {
             admission.check(&std::path::absolute(root)?)?;
         }
@@ -42,6 +43,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FuzzyFileSearch>) {
         });
         Ok(FuzzyFileSearchResponse { files })
     });
+    spans::spawn(work);
 }
 
 fn check(params: &FuzzyFileSearchParams) -> Result<(), WireError> {

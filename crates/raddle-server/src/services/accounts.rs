@@ -1,6 +1,7 @@
 //! Sign-ins in progress, and the notifications about their end.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use raddle_config::{KeySource, PendingSignIn, Provider, SignInKind, Vendors, models, providers};
@@ -116,6 +117,16 @@ impl Accounts {
     }
 }
 
+/// Reason why a sign-in ended without success.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SignInError {
+    #[error("the sign-in was cancelled")]
+    Cancelled,
+    /// The provider rejected it, or did not respond.
+    #[error(transparent)]
+    Vendor(Box<dyn Error + Send + Sync>),
+}
+
 /// The running half of a sign-in.
 pub(crate) struct Login {
     pub(crate) id: String,
@@ -133,8 +144,8 @@ impl Login {
         sign_in: PendingSignIn,
     ) {
         let outcome = tokio::select! {
-            outcome = sign_in.done => outcome.map_err(|error| error.to_string()),
-            _ = self.cancelled => Err("the sign-in was cancelled".to_owned()),
+            outcome = sign_in.done => outcome.map_err(|error| SignInError::Vendor(error.into())),
+            _ = self.cancelled => Err(SignInError::Cancelled),
         };
         state.accounts.logins().remove(&self.id);
         completed(
@@ -152,11 +163,11 @@ pub(crate) fn completed(
     state: &ServerState,
     session: &Session,
     login_id: Option<String>,
-    outcome: Result<SignInKind, String>,
+    outcome: Result<SignInKind, SignInError>,
 ) {
     let completed = AccountLoginCompletedNotification {
         success: outcome.is_ok(),
-        error: outcome.as_ref().err().cloned(),
+        error: outcome.as_ref().err().map(ToString::to_string),
         login_id,
         onboarding_entrypoint: None,
     };

@@ -8,23 +8,19 @@ use raddle_protocol::methods::AccountLogout;
 use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::accounts::{self, ProviderAccount};
-use crate::spans;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountLogout>) {
-    let state = state.clone();
-    spans::spawn(async move {
-        let logout = async {
-            let account = ProviderAccount::of(&state, None).await?;
-            let deleted = account.vendors.forget(&account.provider).await;
-            deleted.map_err(|why| WireError::Refused(why.to_string().into()))
-        };
-        let logged_out = logout.await;
-        let is_logged_out = logged_out.is_ok();
-        call.reply
-            .finish(logged_out.map(|()| LogoutAccountResponse {}));
-        if is_logged_out {
-            accounts::updated(&state, None);
-        }
-    });
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<AccountLogout>) {
+    let logout = async {
+        let account = ProviderAccount::of(&state, None).await?;
+        let deleted = account.vendors.forget(&account.provider).await;
+        deleted.map_err(|why| WireError::Refused(why.to_string().into()))
+    };
+    let logged_out = logout.await;
+    let is_logged_out = logged_out.is_ok();
+    call.reply
+        .finish(logged_out.map(|()| LogoutAccountResponse {}));
+    if is_logged_out {
+        accounts::updated(&state, None);
+    }
 }

@@ -37,6 +37,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<CommandExec>) {
         reply,
         session,
     } = call;
+    // Begins in the order of arrival: a later request may name the process.
     let prepared = exec_request(params).and_then(|request| {
         let ExecRequest {
             name,

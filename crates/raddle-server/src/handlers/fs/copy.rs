@@ -10,7 +10,7 @@ use crate::services::ServerState;
 use crate::services::files::{self, LastLink, PathAdmission};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsCopy>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<FsCopy>) {
     PathAdmission::on_disk(state, call, |params, admission| {
         let from = files::absolute(&params.source_path)?;
         let to = files::absolute(&params.destination_path)?;
@@ -31,5 +31,6 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsCopy>) {
         }
         files::copy_any(&from, &to, admission)?;
         Ok(FsCopyResponse {})
-    });
+    })
+    .await;
 }

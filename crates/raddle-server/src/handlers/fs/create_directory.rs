@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::files::{self, LastLink, PathAdmission};
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsCreateDirectory>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<FsCreateDirectory>) {
     PathAdmission::on_disk(state, call, |params, admission| {
         let path = files::absolute(&params.path)?;
         let write_path = admission.write_path(&path, LastLink::Follow)?;
@@ -19,5 +19,6 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsCreateDirectory>) {
             write_path.create_folder()?;
         }
         Ok(FsCreateDirectoryResponse {})
-    });
+    })
+    .await;
 }

@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::files::{self, PathAdmission};
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsGetMetadata>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<FsGetMetadata>) {
     PathAdmission::on_disk(state, call, |params, admission| {
         let path = files::absolute(&params.path)?;
         let admitted = admission.open(&path)?;
@@ -22,5 +22,6 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsGetMetadata>) {
             created_at_ms: files::millis(target.created()),
             modified_at_ms: files::millis(target.modified()),
         })
-    });
+    })
+    .await;
 }

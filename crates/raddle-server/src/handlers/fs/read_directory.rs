@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::files::{self, PathAdmission};
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsReadDirectory>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<FsReadDirectory>) {
     PathAdmission::on_disk(state, call, |params, admission| {
         let mut entries = Vec::new();
         let folder = files::absolute(&params.path)?;
@@ -28,5 +28,6 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsReadDirectory>) {
         }
         entries.sort_by(|a, b| a.file_name.cmp(&b.file_name));
         Ok(FsReadDirectoryResponse { entries })
-    });
+    })
+    .await;
 }

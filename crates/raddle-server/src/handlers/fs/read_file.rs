@@ -17,7 +17,6 @@ use crate::call::{Call, Reply};
 use crate::services::ServerState;
 use crate::services::files::{self, FileLock, PathAdmission};
 use crate::session::Session;
-use crate::spans;
 use crate::wire_error::WireError;
 
 /// Limit: a response with a file, which holds a file of about 24 MiB; beyond it, the server returns
@@ -40,7 +39,7 @@ const LANE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bytes read at once; a multiple of three, so that the pieces' base64 can be joined.
 const PIECE_BYTES: usize = 48 << 10;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsReadFile>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<FsReadFile>) {
     let Call {
         params,
         reply,
@@ -50,11 +49,8 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsReadFile>) {
         Ok(path) => path,
         Err(error) => return reply.error(error),
     };
-    let state = state.clone();
-    spans::spawn(async move {
-        let admission = PathAdmission::of(&state, &session).await;
-        read(path, admission, reply, session).await;
-    });
+    let admission = PathAdmission::of(&state, &session).await;
+    read(path, admission, reply, session).await;
 }
 
 /// Reserves capacity for the response, reads the file and responds.

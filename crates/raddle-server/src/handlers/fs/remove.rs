@@ -11,7 +11,7 @@ use crate::services::ServerState;
 use crate::services::files::{self, LastLink, PathAdmission};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsRemove>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<FsRemove>) {
     PathAdmission::on_disk(state, call, |params, admission| {
         let path = files::absolute(&params.path)?;
         let write_path = admission.write_path(&path, LastLink::Keep)?;
@@ -22,5 +22,6 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsRemove>) {
             other => other?,
         }
         Ok(FsRemoveResponse {})
-    });
+    })
+    .await;
 }

@@ -7,12 +7,11 @@ use std::sync::Arc;
 use raddle_protocol::methods::FsWatch;
 use raddle_protocol::{FsWatchParams, FsWatchResponse};
 
-use crate::call::Call;
+use crate::call::Request;
 use crate::services::ServerState;
 use crate::services::files::{self, PathAdmission};
 use crate::services::watches::{PathWatcher, Watch};
 use crate::session::Session;
-use crate::spans;
 use crate::wire_error::{WireError, quoted};
 
 /// Limit: watches of one connection; beyond it, the server returns an error.
@@ -23,17 +22,13 @@ const WATCHES_MAX: usize = 64;
 /// Every notification carries it.
 const NAME_BYTES_MAX: usize = 256;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsWatch>) {
-    let Call {
-        params,
-        reply,
-        session,
-    } = call;
-    let state = state.clone();
-    spans::spawn(async move {
-        let admission = PathAdmission::of(&state, &session).await;
-        reply.finish(begin(params, &session, &state.watcher, admission).await);
-    });
+pub(crate) async fn handle(
+    state: Arc<ServerState>,
+    request: Request<FsWatch>,
+) -> Result<FsWatchResponse, WireError> {
+    let Request { params, session } = request;
+    let admission = PathAdmission::of(&state, &session).await;
+    begin(params, &session, &state.watcher, admission).await
 }
 
 async fn begin(

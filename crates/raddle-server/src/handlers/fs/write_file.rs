@@ -12,7 +12,7 @@ use crate::services::ServerState;
 use crate::services::files::{self, PathAdmission};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsWriteFile>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<FsWriteFile>) {
     PathAdmission::on_disk(state, call, |params, admission| {
         let path = files::absolute(&params.path)?;
         let bytes = STANDARD.decode(&params.data_base64).map_err(|error| {
@@ -20,5 +20,6 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsWriteFile>) {
         })?;
         files::write(&path, &bytes, admission)?;
         Ok(FsWriteFileResponse {})
-    });
+    })
+    .await;
 }

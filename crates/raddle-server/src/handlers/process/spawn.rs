@@ -28,6 +28,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ProcessSpawn>) {
         session,
     } = call;
     let handle = params.process_handle.clone();
+    // Begins before the connection can end, which ends its processes.
     let prepared = spawn_request(params).and_then(|(launch, stdio, plan)| {
         let name = ProcessName::Process(handle.clone());
         let (run, start) = ProcessRun::begin(&session, name, plan, || state.launcher.open(stdio))?;

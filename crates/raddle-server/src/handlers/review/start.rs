@@ -11,7 +11,6 @@ use raddle_protocol::{
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
-use crate::spans;
 use crate::wire_error::WireError;
 
 /// Instructions of every review, whatever its target.
@@ -21,7 +20,7 @@ const REVIEW_INSTRUCTIONS: &str = "Look only for problems that these changes bri
     each with its file and line, what goes wrong and when, and how it could be mended. Leave out matters \
     of taste. If you found nothing, say so in one sentence.";
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ReviewStart>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ReviewStart>) {
     let Call {
         params,
         reply,
@@ -35,27 +34,24 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ReviewStart>) {
         let what = "invalid review target: it is empty or unknown; name what to review";
         return reply.error(WireError::Refused(what.into()));
     };
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let turn = TurnId::mint();
-        let start = Command::StartReview(Box::new(StartReview {
-            turn: turn.clone(),
-            item: ItemId::mint(),
-            text: text.clone(),
-            prompt: format!("{task} {REVIEW_INSTRUCTIONS}"),
-            briefs: Vec::new(),
-            principal: threads::principal(&session),
-        }));
-        let answer = reply.into_reply_to(move |done| {
-            let response = done.map(|_| ReviewStartResponse {
-                review_thread_id: id,
-                turn: started_turn(turn.clone(), text.clone()),
-            });
-            response.map_err(|error| threads::refused(id, error))
+    let id = params.thread_id;
+    let turn = TurnId::mint();
+    let start = Command::StartReview(Box::new(StartReview {
+        turn: turn.clone(),
+        item: ItemId::mint(),
+        text: text.clone(),
+        prompt: format!("{task} {REVIEW_INSTRUCTIONS}"),
+        briefs: Vec::new(),
+        principal: threads::principal(&session),
+    }));
+    let answer = reply.into_reply_to(move |done| {
+        let response = done.map(|_| ReviewStartResponse {
+            review_thread_id: id,
+            turn: started_turn(turn.clone(), text.clone()),
         });
-        state.threads.send_command(id, start, answer).await;
+        response.map_err(|error| threads::refused(id, error))
     });
+    state.threads.send_command(id, start, answer).await;
 }
 
 /// Returns the target as a text for people, and as a task for the model.

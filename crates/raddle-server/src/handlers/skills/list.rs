@@ -14,7 +14,7 @@ use crate::wire_error::WireError;
 /// The maximum number of folders of one request.
 const FOLDERS_MAX: usize = 64;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<SkillsList>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<SkillsList>) {
     if call.params.cwds.len() > FOLDERS_MAX {
         let what = format!("cwds has more than {FOLDERS_MAX} folders");
         return call.reply.error(WireError::Refused(what.into()));
@@ -48,5 +48,6 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<SkillsList>) {
         Ok(SkillsListResponse {
             data: list.entries(),
         })
-    });
+    })
+    .await;
 }

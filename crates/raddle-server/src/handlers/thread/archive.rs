@@ -7,31 +7,27 @@ use raddle_protocol::methods::ThreadArchive;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
-use crate::spans;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadArchive>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadArchive>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        if state.threads.is_ephemeral(id) {
-            let what =
-                "an ephemeral thread is not stored, so it cannot be archived; unsubscribe from it";
-            return reply.error(WireError::Refused(what.into()));
-        }
-        let principal = threads::principal(&session);
-        if let Err(error) = threads::stop(&state.threads, id, principal.clone()).await {
-            return reply.error(threads::refused(id, error));
-        }
-        let answer = reply.into_reply_to(move |done| {
-            let archived = done.map(|_| ThreadArchiveResponse {});
-            archived.map_err(|error| threads::refused(id, error))
-        });
-        state.threads.archive(id, principal, answer).await;
+    let id = params.thread_id;
+    if state.threads.is_ephemeral(id) {
+        let what =
+            "an ephemeral thread is not stored, so it cannot be archived; unsubscribe from it";
+        return reply.error(WireError::Refused(what.into()));
+    }
+    let principal = threads::principal(&session);
+    if let Err(error) = threads::stop(&state.threads, id, principal.clone()).await {
+        return reply.error(threads::refused(id, error));
+    }
+    let answer = reply.into_reply_to(move |done| {
+        let archived = done.map(|_| ThreadArchiveResponse {});
+        archived.map_err(|error| threads::refused(id, error))
     });
+    state.threads.archive(id, principal, answer).await;
 }

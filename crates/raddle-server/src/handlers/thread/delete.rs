@@ -10,32 +10,31 @@ use raddle_protocol::methods::ThreadDelete;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
-use crate::spans;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadDelete>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadDelete>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let delete = Command::Delete(Delete {
-            principal: threads::principal(&session),
-        });
-        // A retry finds the thread deleted, which is the requested result.
-        let is_retryable = reply.idempotency().is_some();
-        let answer =
-            reply.into_reply_to(move |done| match done {
-                Err(
-                    AgentError::Read(ReadError::NotFound) | AgentError::Refused(Refusal::Deleted),
-                ) if is_retryable => Ok(ThreadDeleteResponse {}),
-                deleted => {
-                    let deleted = deleted.map(|_| ThreadDeleteResponse {});
-                    deleted.map_err(|error| threads::refused(id, error))
-                }
-            });
-        state.threads.send_command(id, delete, answer).await;
+    let id = params.thread_id;
+    let delete = Command::Delete(Delete {
+        principal: threads::principal(&session),
     });
+    // A retry finds the thread deleted, which is the requested result.
+    let is_retryable = reply.idempotency().is_some();
+    let answer = reply.into_reply_to(move |done| match done {
+        Ok(_) => Ok(ThreadDeleteResponse {}),
+        Err(error) if is_retryable && is_deleted(&error) => Ok(ThreadDeleteResponse {}),
+        Err(error) => Err(threads::refused(id, error)),
+    });
+    state.threads.send_command(id, delete, answer).await;
+}
+
+/// Whether an error says that there is no such thread any more.
+fn is_deleted(error: &AgentError) -> bool {
+    matches!(
+        error,
+        AgentError::Read(ReadError::NotFound) | AgentError::Refused(Refusal::Deleted)
+    )
 }

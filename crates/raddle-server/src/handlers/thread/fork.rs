@@ -12,10 +12,9 @@ use raddle_protocol::{ThreadForkParams, ThreadForkResponse, ThreadId};
 use crate::call::Call;
 use crate::services::threads::view::{self, OpenItemText};
 use crate::services::{ServerState, threads};
-use crate::spans;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadFork>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadFork>) {
     let Call {
         params,
         mut reply,
@@ -25,78 +24,75 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadFork>) {
         Ok(point) => point,
         Err(what) => return reply.error(WireError::Refused(what.into())),
     };
-    let state = state.clone();
-    spans::spawn(async move {
-        let reservation = match threads::reserve_answer(&session).await {
-            Ok(reservation) => reservation,
-            Err(error) => return reply.error(error),
-        };
-        let change = match state.config_now().await {
-            Ok(config) => {
-                let overrides = threads::Overrides::from(&params);
-                overrides.change(&state, &config).await
-            }
-            Err(error) => Err(error),
-        };
-        let change = match change {
-            Ok(change) => threads::routed(&state, params.thread_id, change).await,
-            Err(error) => Err(error),
-        };
-        let change = match change {
-            Ok(change) => change,
-            Err(error) => return reply.error(error),
-        };
-        let from = params.thread_id;
-        let identity = reply.idempotency();
-        let to = identity.map_or_else(ThreadId::mint, |it| it.thread);
-        let already_exists = identity.is_some_and(|it| it.thread_exists);
-        let fork = ForkRequest {
-            from,
-            point,
-            to,
-            change,
-            ephemeral: params.ephemeral,
-            principal: threads::principal(&session),
-            idempotency: reply.take_idempotency(),
-        };
-        let is_new = !session.threads().contains(&to);
-        let subscribe_request = threads::subscribe_request(&session, to);
-        let threads_handle = state.threads.clone();
-        let answer = move |subscribed: Result<SubscribeResult, AgentError>| {
-            let thread = match subscribed {
-                Ok(subscribed) => subscribed.thread,
-                Err(error) => {
-                    if is_new {
-                        session.threads().remove(&to);
-                    }
-                    reply.error(threads::refused(from, error));
-                    return Box::pin(ready(false)) as BoxFuture<'static, bool>;
-                }
-            };
-            session.relay.forget(to);
-            let peek = PeekResult {
-                thread,
-                live: true,
-                owned: true,
-            };
-            Box::pin(async move {
-                let _reservation = reservation;
-                let answer = response(&threads_handle, &peek, params.exclude_turns).await;
-                let is_ok = answer.is_ok();
-                reply.finish(answer.map_err(|error| threads::refused(to, error)));
-                is_ok
-            })
-        };
-        if already_exists {
-            // A retry: the caller subscribes to the fork in its present state.
-            state.threads.resume(to, subscribe_request, answer).await;
-        } else {
-            state
-                .threads
-                .fork(fork, subscribe_request.subscriber, answer)
-                .await;
+    let reservation = match threads::reserve_answer(&session).await {
+        Ok(reservation) => reservation,
+        Err(error) => return reply.error(error),
+    };
+    let change = match state.config_now().await {
+        Ok(config) => {
+            let overrides = threads::Overrides::from(&params);
+            overrides.change(&state, &config).await
         }
-    });
+        Err(error) => Err(error),
+    };
+    let change = match change {
+        Ok(change) => threads::routed(&state, params.thread_id, change).await,
+        Err(error) => Err(error),
+    };
+    let change = match change {
+        Ok(change) => change,
+        Err(error) => return reply.error(error),
+    };
+    let from = params.thread_id;
+    let identity = reply.idempotency();
+    let to = identity.map_or_else(ThreadId::mint, |it| it.thread);
+    let already_exists = identity.is_some_and(|it| it.thread_exists);
+    let fork = ForkRequest {
+        from,
+        point,
+        to,
+        change,
+        ephemeral: params.ephemeral,
+        principal: threads::principal(&session),
+        idempotency: reply.take_idempotency(),
+    };
+    let is_new = !session.threads().contains(&to);
+    let subscribe_request = threads::subscribe_request(&session, to);
+    let threads_handle = state.threads.clone();
+    let answer = move |subscribed: Result<SubscribeResult, AgentError>| {
+        let thread = match subscribed {
+            Ok(subscribed) => subscribed.thread,
+            Err(error) => {
+                if is_new {
+                    session.threads().remove(&to);
+                }
+                reply.error(threads::refused(from, error));
+                return Box::pin(ready(false)) as BoxFuture<'static, bool>;
+            }
+        };
+        session.relay.forget(to);
+        let peek = PeekResult {
+            thread,
+            live: true,
+            owned: true,
+        };
+        Box::pin(async move {
+            let _reservation = reservation;
+            let answer = response(&threads_handle, &peek, params.exclude_turns).await;
+            let is_ok = answer.is_ok();
+            reply.finish(answer.map_err(|error| threads::refused(to, error)));
+            is_ok
+        })
+    };
+    if already_exists {
+        // A retry: the caller subscribes to the fork in its present state.
+        state.threads.resume(to, subscribe_request, answer).await;
+    } else {
+        state
+            .threads
+            .fork(fork, subscribe_request.subscriber, answer)
+            .await;
+    }
 }
 
 fn fork_point(params: &ThreadForkParams) -> Result<ForkPoint, &'static str> {

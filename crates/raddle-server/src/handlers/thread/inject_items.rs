@@ -8,9 +8,8 @@ use raddle_protocol::methods::ThreadInjectItems;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
-use crate::spans;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadInjectItems>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadInjectItems>) {
     let Call {
         params,
         reply,
@@ -24,13 +23,10 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadInjectItems>) {
         items,
         principal: threads::principal(&session),
     });
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let answer = reply.into_reply_to(move |done| {
-            let injected = done.map(|_| ThreadInjectItemsResponse {});
-            injected.map_err(|error| threads::refused(id, error))
-        });
-        state.threads.send_command(id, inject, answer).await;
+    let id = params.thread_id;
+    let answer = reply.into_reply_to(move |done| {
+        let injected = done.map(|_| ThreadInjectItemsResponse {});
+        injected.map_err(|error| threads::refused(id, error))
     });
+    state.threads.send_command(id, inject, answer).await;
 }

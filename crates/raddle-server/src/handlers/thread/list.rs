@@ -12,11 +12,10 @@ use raddle_protocol::{
 };
 use serde_json::json;
 
-use crate::call::Call;
+use crate::call::Request;
 use crate::relay;
 use crate::services::ServerState;
 use crate::services::threads::{self, lists};
-use crate::spans;
 use crate::wire_error::WireError;
 
 /// Limit: folders that one `thread/list` names; beyond it, the server rejects the request with
@@ -26,41 +25,31 @@ const FOLDERS_MAX: usize = 64;
 /// The maximum number of threads that one request may exclude.
 const EXCLUDED_MAX: usize = 100;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadList>) {
-    let Call {
-        params,
-        reply,
-        session,
-    } = call;
+pub(crate) async fn handle(
+    state: Arc<ServerState>,
+    request: Request<ThreadList>,
+) -> Result<ThreadListResponse, WireError> {
+    let Request { params, session } = request;
     // Threads are in no section or project, and no thread has spawned another.
     let matches_none = matches!(params.section_id, Maybe::Value(_))
         || matches!(params.project_id, Maybe::Value(_))
         || params.parent_thread_id.is_some()
         || params.ancestor_thread_id.is_some()
         || params.attached_to_thread_id.is_some();
-    let query = match query(params) {
-        Ok(query) => query,
-        Err(error) => return reply.error(error),
+    let query = query(params)?;
+    let page = match matches_none {
+        true => Ok(Page::empty()),
+        false => lists::page(&state.threads, None, query).await,
     };
-    let state = state.clone();
-    spans::spawn(async move {
-        let page = match matches_none {
-            true => Ok(Page::empty()),
-            false => lists::page(&state.threads, None, query).await,
-        };
-        let remote = relay::remote_threads(&state, &session).await;
-        let answer = page.map(|page| ThreadListResponse {
-            data: page
-                .entries
-                .iter()
-                .map(|it| listed_with_owner(it, &remote))
-                .collect(),
-            backwards_cursor: page.back,
-            next_cursor: page.next,
-            read_states: None,
-        });
-        reply.finish(answer.map_err(threads::failed));
-    });
+    let page = page.map_err(threads::failed)?;
+    let remote = relay::remote_threads(&state, &session).await;
+    let entries = page.entries.iter();
+    Ok(ThreadListResponse {
+        data: entries.map(|it| listed_with_owner(it, &remote)).collect(),
+        backwards_cursor: page.back,
+        next_cursor: page.next,
+        read_states: None,
+    })
 }
 
 /// Returns a thread of the list, with its owner if another process has it.

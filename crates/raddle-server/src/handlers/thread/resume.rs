@@ -17,10 +17,9 @@ use crate::services::threads::end_cursors::ends;
 use crate::services::threads::lists;
 use crate::services::threads::view::{self, OpenItemText};
 use crate::services::{ServerState, threads};
-use crate::spans;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadResume>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadResume>) {
     let Call {
         params,
         reply,
@@ -35,85 +34,81 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadResume>) {
         let what = "afterSeq needs the extension raddle/seq; name it in capabilities.extensions of initialize";
         return reply.error(WireError::Refused(what.into()));
     }
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        // Before the thread waits for the response: it must not wait for a client that does not
-        // read.
-        let reservation = match threads::reserve_answer(&session).await {
-            Ok(reservation) => reservation,
-            Err(error) => return reply.error(error),
-        };
-        let change = match state.config_now().await {
-            Ok(config) => {
-                let overrides = threads::Overrides::from(&params);
-                overrides.change(&state, &config).await
-            }
-            Err(error) => Err(error),
-        };
-        let change = match change {
-            Ok(change) => threads::routed(&state, id, change).await,
-            Err(error) => Err(error),
-        };
-        let change = match change {
-            Ok(change) => change,
-            Err(error) => return reply.error(error),
-        };
-        if session.is_observer() && would_begin(&state.threads, id).await {
-            return reply.error(WireError::ObserverWouldBegin);
+    let id = params.thread_id;
+    // Before the thread waits for the response: it must not wait for a client that does not read.
+    let reservation = match threads::reserve_answer(&session).await {
+        Ok(reservation) => reservation,
+        Err(error) => return reply.error(error),
+    };
+    let change = match state.config_now().await {
+        Ok(config) => {
+            let overrides = threads::Overrides::from(&params);
+            overrides.change(&state, &config).await
         }
-        // An observer changes no settings.
-        let change = match session.is_observer() {
-            true => SettingsChange::default(),
-            false => change,
+        Err(error) => Err(error),
+    };
+    let change = match change {
+        Ok(change) => threads::routed(&state, id, change).await,
+        Err(error) => Err(error),
+    };
+    let change = match change {
+        Ok(change) => change,
+        Err(error) => return reply.error(error),
+    };
+    if session.is_observer() && would_begin(&state.threads, id).await {
+        return reply.error(WireError::ObserverWouldBegin);
+    }
+    // An observer changes no settings.
+    let change = match session.is_observer() {
+        true => SettingsChange::default(),
+        false => change,
+    };
+    let is_new = !session.threads().contains(&id);
+    let subscribe_request = SubscribeRequest {
+        subscriber: threads::subscriber(&session, id),
+        change: ChangeSettings {
+            change,
+            principal: threads::principal(&session),
+        },
+        with_usage: !params.exclude_turns,
+        cursor: params.after_seq.map(Seq),
+    };
+    let threads_handle = state.threads.clone();
+    let answer = move |subscribed: Result<SubscribeResult, AgentError>| {
+        let thread = match subscribed {
+            Ok(SubscribeResult {
+                cursor: CursorStatus::Expired,
+                after,
+                ..
+            }) => Err(WireError::CursorExpired { seq: after.0 }),
+            Ok(subscribed) => Ok(subscribed.thread),
+            Err(error) => Err(threads::refused(id, error)),
         };
-        let is_new = !session.threads().contains(&id);
-        let subscribe_request = SubscribeRequest {
-            subscriber: threads::subscriber(&session, id),
-            change: ChangeSettings {
-                change,
-                principal: threads::principal(&session),
-            },
-            with_usage: !params.exclude_turns,
-            cursor: params.after_seq.map(Seq),
-        };
-        let threads_handle = state.threads.clone();
-        let answer = move |subscribed: Result<SubscribeResult, AgentError>| {
-            let thread = match subscribed {
-                Ok(SubscribeResult {
-                    cursor: CursorStatus::Expired,
-                    after,
-                    ..
-                }) => Err(WireError::CursorExpired { seq: after.0 }),
-                Ok(subscribed) => Ok(subscribed.thread),
-                Err(error) => Err(threads::refused(id, error)),
-            };
-            let thread = match thread {
-                Ok(thread) => thread,
-                Err(error) => {
-                    if is_new {
-                        session.threads().remove(&id);
-                    }
-                    reply.error(error);
-                    return Box::pin(ready(false)) as BoxFuture<'static, bool>;
+        let thread = match thread {
+            Ok(thread) => thread,
+            Err(error) => {
+                if is_new {
+                    session.threads().remove(&id);
                 }
-            };
-            session.relay.forget(id);
-            let peek = PeekResult {
-                thread,
-                live: true,
-                owned: true,
-            };
-            Box::pin(async move {
-                let _reservation = reservation;
-                let answer = response(&threads_handle, &peek, &params).await;
-                let is_ok = answer.is_ok();
-                reply.finish(answer.map_err(|error| threads::refused(id, error)));
-                is_ok
-            })
+                reply.error(error);
+                return Box::pin(ready(false)) as BoxFuture<'static, bool>;
+            }
         };
-        state.threads.resume(id, subscribe_request, answer).await;
-    });
+        session.relay.forget(id);
+        let peek = PeekResult {
+            thread,
+            live: true,
+            owned: true,
+        };
+        Box::pin(async move {
+            let _reservation = reservation;
+            let answer = response(&threads_handle, &peek, &params).await;
+            let is_ok = answer.is_ok();
+            reply.finish(answer.map_err(|error| threads::refused(id, error)));
+            is_ok
+        })
+    };
+    state.threads.resume(id, subscribe_request, answer).await;
 }
 
 /// Whether opening a thread starts work: a turn that its owner left, queued input, a goal.

@@ -9,31 +9,26 @@ use raddle_protocol::{
     ThreadSearchParams, ThreadSearchResponse, ThreadSearchResult, ThreadSearchSortKey,
 };
 
-use crate::call::Call;
+use crate::call::Request;
 use crate::services::ServerState;
 use crate::services::threads::{self, lists, snippets};
-use crate::spans;
 use crate::wire_error::WireError;
 
 /// The shortest text to search for, in letters.
 const LETTERS_MIN: usize = 3;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadSearch>) {
-    let Call { params, reply, .. } = call;
+pub(crate) async fn handle(
+    state: Arc<ServerState>,
+    request: Request<ThreadSearch>,
+) -> Result<ThreadSearchResponse, WireError> {
+    let params = request.params;
     let text = params.search_term.clone();
     if text.chars().count() < LETTERS_MIN {
         let what = format!("searchTerm needs at least {LETTERS_MIN} letters");
-        return reply.error(WireError::Refused(what.into()));
+        return Err(WireError::Refused(what.into()));
     }
-    let query = match query(params) {
-        Ok(query) => query,
-        Err(error) => return reply.error(error),
-    };
-    let threads = state.threads.clone();
-    spans::spawn(async move {
-        let response = search(&threads, text, query).await;
-        reply.finish(response.map_err(threads::failed));
-    });
+    let response = search(&state.threads, text, query(params)?).await;
+    response.map_err(threads::failed)
 }
 
 async fn search(

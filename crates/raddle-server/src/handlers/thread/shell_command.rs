@@ -9,10 +9,9 @@ use raddle_protocol::methods::ThreadShellCommand;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
-use crate::spans;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadShellCommand>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadShellCommand>) {
     let Call {
         params,
         reply,
@@ -28,28 +27,24 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadShellCommand>) {
             return reply.error(WireError::Refused(why.into()));
         }
     };
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let argv = ["sh", "-c", &params.command].map(str::to_owned);
-        if let Some(why) = state
-            .threads
-            .objection(argv.into(), Sandbox::FullAccess)
-            .await
-        {
-            let why =
-                format!("the command would run without a sandbox, which is not allowed: {why}");
-            return reply.error(WireError::Refused(why.into()));
-        }
-        let command = UserCommand {
-            line: params.command,
-            time_ms_max,
-            principal: threads::principal(&session),
-        };
-        let answer = reply.into_reply_to(move |done| {
-            let response = done.map(|_| ThreadShellCommandResponse {});
-            response.map_err(|error| threads::refused(id, error))
-        });
-        state.threads.run_shell(id, command, answer).await;
+    let id = params.thread_id;
+    let argv = ["sh", "-c", &params.command].map(str::to_owned);
+    if let Some(why) = state
+        .threads
+        .objection(argv.into(), Sandbox::FullAccess)
+        .await
+    {
+        let why = format!("the command would run without a sandbox, which is not allowed: {why}");
+        return reply.error(WireError::Refused(why.into()));
+    }
+    let command = UserCommand {
+        line: params.command,
+        time_ms_max,
+        principal: threads::principal(&session),
+    };
+    let answer = reply.into_reply_to(move |done| {
+        let response = done.map(|_| ThreadShellCommandResponse {});
+        response.map_err(|error| threads::refused(id, error))
     });
+    state.threads.run_shell(id, command, answer).await;
 }

@@ -12,66 +12,62 @@ use crate::call::{Call, Reply};
 use crate::services::threads::{self, view};
 use crate::services::{ServerState, profiles};
 use crate::session::Session;
-use crate::spans;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadStart>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadStart>) {
     let Call {
         params,
         mut reply,
         session,
     } = call;
-    let state = state.clone();
-    spans::spawn(async move {
-        let identity = reply.idempotency();
-        if let Some(id) = identity.filter(|it| it.thread_exists).map(|it| it.thread) {
-            return answer_retry(&state, session, reply, id).await;
+    let identity = reply.idempotency();
+    if let Some(id) = identity.filter(|it| it.thread_exists).map(|it| it.thread) {
+        return answer_retry(&state, session, reply, id).await;
+    }
+    let config = match state.config_now().await {
+        Ok(config) => config,
+        Err(error) => return reply.error(error),
+    };
+    let settings = match threads::settings(&params, &config) {
+        Ok(settings) => threads::folders::resolved_settings(&state, settings).await,
+        Err(error) => Err(error),
+    };
+    let settings = match settings {
+        Ok(settings) => settings,
+        Err(error) => return reply.error(error),
+    };
+    let profile = settings.profile.as_ref();
+    let profile = profile.filter(|_| params.permissions.is_some());
+    if let Err(error) = profiles::allowed(&state, profile, &settings.sandbox).await {
+        return reply.error(error);
+    }
+    let id = identity.map_or_else(ThreadId::mint, |it| it.thread);
+    let started = ThreadStarted {
+        thread: id,
+        tenant: None,
+        principal: threads::principal(&session),
+        source: state.options.source.clone(),
+        originator: session.client().map(|client| client.name.clone()),
+        label: params.thread_source.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ephemeral: params.ephemeral.unwrap_or_default(),
+        paginated: params.history_mode == Some(ThreadHistoryMode::Paginated),
+        git: None,
+        settings,
+    };
+    let cwd = &started.settings.cwd;
+    let sources = state.threads.instructions(cwd).await.sources;
+    let subscriber = threads::subscriber(&session, id);
+    let idempotency = reply.take_idempotency();
+    let answer = move |subscribed: Result<SubscribeResult, AgentError>| {
+        let head = subscribed.map(|subscribed| view::head(&subscribed.thread, sources));
+        if head.is_err() {
+            session.threads().remove(&id);
         }
-        let config = match state.config_now().await {
-            Ok(config) => config,
-            Err(error) => return reply.error(error),
-        };
-        let settings = match threads::settings(&params, &config) {
-            Ok(settings) => threads::folders::resolved_settings(&state, settings).await,
-            Err(error) => Err(error),
-        };
-        let settings = match settings {
-            Ok(settings) => settings,
-            Err(error) => return reply.error(error),
-        };
-        let profile = settings.profile.as_ref();
-        let profile = profile.filter(|_| params.permissions.is_some());
-        if let Err(error) = profiles::allowed(&state, profile, &settings.sandbox).await {
-            return reply.error(error);
-        }
-        let id = identity.map_or_else(ThreadId::mint, |it| it.thread);
-        let started = ThreadStarted {
-            thread: id,
-            tenant: None,
-            principal: threads::principal(&session),
-            source: state.options.source.clone(),
-            originator: session.client().map(|client| client.name.clone()),
-            label: params.thread_source.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            ephemeral: params.ephemeral.unwrap_or_default(),
-            paginated: params.history_mode == Some(ThreadHistoryMode::Paginated),
-            git: None,
-            settings,
-        };
-        let cwd = &started.settings.cwd;
-        let sources = state.threads.instructions(cwd).await.sources;
-        let subscriber = threads::subscriber(&session, id);
-        let idempotency = reply.take_idempotency();
-        let answer = move |subscribed: Result<SubscribeResult, AgentError>| {
-            let head = subscribed.map(|subscribed| view::head(&subscribed.thread, sources));
-            if head.is_err() {
-                session.threads().remove(&id);
-            }
-            reply.finish(head.map_err(|error| threads::refused(id, error)));
-        };
-        state
-            .threads
-            .start_for(idempotency, started, subscriber, answer);
-    });
+        reply.finish(head.map_err(|error| threads::refused(id, error)));
+    };
+    state
+        .threads
+        .start_for(idempotency, started, subscriber, answer);
 }
 
 /// Answers a retry: the thread exists, and the caller subscribes to it in its present state.

@@ -8,27 +8,23 @@ use raddle_protocol::methods::ThreadUnarchive;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
-use crate::spans;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadUnarchive>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadUnarchive>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let unarchive = Command::Archive(Archive {
-            archived: false,
-            principal: threads::principal(&session),
-        });
-        let answer = reply.into_reply_to(move |done| {
-            let response = done.map(|done| ThreadUnarchiveResponse {
-                thread: view(done.thread),
-            });
-            response.map_err(|error| threads::refused(id, error))
-        });
-        state.threads.send_command(id, unarchive, answer).await;
+    let id = params.thread_id;
+    let unarchive = Command::Archive(Archive {
+        archived: false,
+        principal: threads::principal(&session),
     });
+    let answer = reply.into_reply_to(move |done| {
+        let response = done.map(|done| ThreadUnarchiveResponse {
+            thread: view(done.thread),
+        });
+        response.map_err(|error| threads::refused(id, error))
+    });
+    state.threads.send_command(id, unarchive, answer).await;
 }

@@ -6,26 +6,22 @@ use raddle_agent::UnsubscribeResult;
 use raddle_protocol::methods::ThreadUnsubscribe;
 use raddle_protocol::{ThreadUnsubscribeResponse, ThreadUnsubscribeStatus};
 
-use crate::call::Call;
+use crate::call::Request;
 use crate::services::{ServerState, threads};
-use crate::spans;
+use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadUnsubscribe>) {
-    let Call {
-        params,
-        reply,
-        session,
-    } = call;
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        session.threads().remove(&id);
-        let subscriber = threads::session_subscriber(&session);
-        let status = match state.threads.unsubscribe(id, subscriber).await {
-            UnsubscribeResult::Done => ThreadUnsubscribeStatus::Unsubscribed,
-            UnsubscribeResult::NotSubscribed => ThreadUnsubscribeStatus::NotSubscribed,
-            UnsubscribeResult::NotLive => ThreadUnsubscribeStatus::NotLoaded,
-        };
-        reply.ok(&ThreadUnsubscribeResponse { status });
-    });
+pub(crate) async fn handle(
+    state: Arc<ServerState>,
+    request: Request<ThreadUnsubscribe>,
+) -> Result<ThreadUnsubscribeResponse, WireError> {
+    let Request { params, session } = request;
+    let id = params.thread_id;
+    session.threads().remove(&id);
+    let subscriber = threads::session_subscriber(&session);
+    let status = match state.threads.unsubscribe(id, subscriber).await {
+        UnsubscribeResult::Done => ThreadUnsubscribeStatus::Unsubscribed,
+        UnsubscribeResult::NotSubscribed => ThreadUnsubscribeStatus::NotSubscribed,
+        UnsubscribeResult::NotLive => ThreadUnsubscribeStatus::NotLoaded,
+    };
+    Ok(ThreadUnsubscribeResponse { status })
 }

@@ -8,48 +8,44 @@ use raddle_protocol::{TurnId, TurnStartResponse};
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
-use crate::spans;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<TurnStart>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<TurnStart>) {
     let Call {
         params,
         mut reply,
         session,
     } = call;
-    let state = state.clone();
-    spans::spawn(async move {
-        // Held until the command is in the thread's inbox, which keeps the order from there on.
-        let _lane = reply.take_pass();
-        let id = params.thread_id;
-        let change = match threads::change(&state, &params).await {
-            Ok(change) => threads::routed(&state, id, change).await,
-            Err(error) => Err(error),
-        };
-        let change = match change {
-            Ok(change) => Box::new(change),
-            Err(error) => return reply.error(error),
-        };
-        let (input, client_id) = (params.input, params.client_user_message_id);
-        let message = threads::message(&state, &session, id, input, client_id);
-        let message = match message.await {
-            Ok(message) => message,
-            Err(error) => return reply.error(error),
-        };
-        let start = StartTurn {
-            turn: TurnId::mint(),
-            kind: TurnKind::Work,
-            message: Some(message),
-            change,
-            briefs: Vec::new(),
-            principal: threads::principal(&session),
-            root: params.root_turn_id,
-            output_schema: params.output_schema,
-        };
-        let command = Command::StartTurn(Box::new(start));
-        let answer = reply.into_reply_to(move |done| {
-            let turn = threads::started_turn(threads::receiving_turn(id, done)?);
-            Ok(TurnStartResponse { turn })
-        });
-        state.threads.send_command(id, command, answer).await;
+    // Held until the command is in the thread's inbox, which keeps the order from there on.
+    let _lane = reply.take_pass();
+    let id = params.thread_id;
+    let change = match threads::change(&state, &params).await {
+        Ok(change) => threads::routed(&state, id, change).await,
+        Err(error) => Err(error),
+    };
+    let change = match change {
+        Ok(change) => Box::new(change),
+        Err(error) => return reply.error(error),
+    };
+    let (input, client_id) = (params.input, params.client_user_message_id);
+    let message = threads::message(&state, &session, id, input, client_id);
+    let message = match message.await {
+        Ok(message) => message,
+        Err(error) => return reply.error(error),
+    };
+    let start = StartTurn {
+        turn: TurnId::mint(),
+        kind: TurnKind::Work,
+        message: Some(message),
+        change,
+        briefs: Vec::new(),
+        principal: threads::principal(&session),
+        root: params.root_turn_id,
+        output_schema: params.output_schema,
+    };
+    let command = Command::StartTurn(Box::new(start));
+    let answer = reply.into_reply_to(move |done| {
+        let turn = threads::started_turn(threads::receiving_turn(id, done)?);
+        Ok(TurnStartResponse { turn })
     });
+    state.threads.send_command(id, command, answer).await;
 }

@@ -23,7 +23,6 @@ use crate::call::Call;
 use crate::options::Options;
 use crate::services::ServerState;
 use crate::session::Session;
-use crate::spans;
 use crate::wire_error::WireError;
 
 /// Magic number of `/proc`.
@@ -91,16 +90,15 @@ impl PathAdmission {
 
     /// Runs the work of a request on a thread that may block on the disk, under the rule for its
     /// connection.
-    pub(crate) fn on_disk<M, F>(state: &Arc<ServerState>, call: Call<M>, work: F)
+    pub(crate) async fn on_disk<M, F>(state: Arc<ServerState>, call: Call<M>, work: F)
     where
         M: Method,
         F: FnOnce(M::Params, &Self) -> Result<M::Result, WireError> + Send + 'static,
     {
-        let state = state.clone();
-        spans::spawn(async move {
-            let admission = Self::of(&state, &call.session).await;
-            call.on_disk(move |params| work(params, &admission.resolved()));
-        });
+        let admission = Self::of(&state, &call.session).await;
+        drop(state);
+        call.on_disk(move |params| work(params, &admission.resolved()))
+            .await;
     }
 
     /// Opens a path for inspection, if it is admitted.

@@ -213,6 +213,40 @@ async fn events_from_a_former_owner_are_ignored() {
 }
 
 #[tokio::test]
+async fn requests_that_come_back_are_sent_again_in_order() {
+    let mut scene = ScriptedPeer::new(1).await;
+    let (thread, params) = (scene.thread.clone(), scene.params());
+    let names = ["a", "b"];
+    let requests = names.map(|name| {
+        let params = json!({"threadId": thread, "name": name});
+        scene.client.request("thread/name/set", params)
+    });
+    let mut forwarded = Vec::new();
+    for _ in names {
+        forwarded.push(next_request(&mut scene.peer, "thread/name/set").await);
+    }
+    let data = json!({"errorInfo": "owned_elsewhere"});
+    let error = json!({"code": -32600, "message": "not here", "data": data});
+    for request in forwarded {
+        let refusal = json!({"id": request["id"], "error": error});
+        send(&scene.peer.outgoing, &refusal);
+    }
+    // The subscription comes back too. It is the same process that owns the thread.
+    answer(&mut scene.peer, "thread/resume", json!({})).await;
+    for (name, request) in names.into_iter().zip(requests) {
+        let again = next_request(&mut scene.peer, "thread/name/set").await;
+        assert_eq!(again["params"]["name"], name);
+        let outgoing = &scene.peer.outgoing;
+        send(outgoing, &json!({"id": again["id"], "result": {}}));
+        send(outgoing, &json!({"method": "warning", "params": params}));
+        // An event that the process sent after its response also follows it here.
+        assert_eq!(scene.client.next().await["id"], request);
+        assert_eq!(scene.client.next().await["method"], "warning");
+    }
+    scene.end().await;
+}
+
+#[tokio::test]
 async fn a_link_ends_with_its_client() {
     let mut scene = ScriptedPeer::new(1).await;
     scene.client.disconnect().await.when_ended().await;

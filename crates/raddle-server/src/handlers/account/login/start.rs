@@ -13,39 +13,34 @@ use crate::call::{Call, Reply};
 use crate::services::ServerState;
 use crate::services::accounts::{self, ProviderAccount};
 use crate::session::Session;
-use crate::spans;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountLoginStart>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<AccountLoginStart>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let state = state.clone();
-    spans::spawn(async move {
-        match params {
-            LoginAccountParams::ApiKey(it) => {
-                let stored =
-                    store_key(&state, it.model_provider.as_deref(), Secret(it.api_key)).await;
-                let is_stored = stored.is_ok();
-                reply.finish(stored.map(|()| LoginAccountResponse::ApiKey));
-                if is_stored {
-                    accounts::completed(&state, &session, None, Ok(SignInKind::Key));
-                }
+    match params {
+        LoginAccountParams::ApiKey(it) => {
+            let stored = store_key(&state, it.model_provider.as_deref(), Secret(it.api_key)).await;
+            let is_stored = stored.is_ok();
+            reply.finish(stored.map(|()| LoginAccountResponse::ApiKey));
+            if is_stored {
+                accounts::completed(&state, &session, None, Ok(SignInKind::Key));
             }
-            LoginAccountParams::Chatgpt(it) => {
-                let provider = it.model_provider.as_deref();
-                through_pages(state, session, reply, provider, SignInMethod::Browser).await;
-            }
-            LoginAccountParams::ChatgptDeviceCode => {
-                through_pages(state, session, reply, None, SignInMethod::Device).await;
-            }
-            _ => reply.error(WireError::Refused(
-                "unsupported sign-in type; use apiKey, chatgpt or chatgptDeviceCode".into(),
-            )),
         }
-    });
+        LoginAccountParams::Chatgpt(it) => {
+            let provider = it.model_provider.as_deref();
+            through_pages(state, session, reply, provider, SignInMethod::Browser).await;
+        }
+        LoginAccountParams::ChatgptDeviceCode => {
+            through_pages(state, session, reply, None, SignInMethod::Device).await;
+        }
+        _ => reply.error(WireError::Refused(
+            "unsupported sign-in type; use apiKey, chatgpt or chatgptDeviceCode".into(),
+        )),
+    }
 }
 
 async fn store_key(

@@ -8,9 +8,9 @@ use raddle_protocol::methods::ConfigValueWrite;
 use crate::call::Call;
 use crate::services::ServerState;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ConfigValueWrite>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ConfigValueWrite>) {
     let (config, writer) = (state.config.clone(), call.session.config_writer());
-    call.at_home(state, move |params| {
+    call.at_home(&state, move |params| {
         let edit = ConfigEdit {
             key_path: params.key_path,
             value: params.value,
@@ -22,5 +22,6 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ConfigValueWrite>) {
             params.file_path.as_deref(),
             writer,
         )?)
-    });
+    })
+    .await;
 }

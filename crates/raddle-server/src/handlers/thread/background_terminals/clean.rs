@@ -5,19 +5,17 @@ use std::sync::Arc;
 use raddle_protocol::ThreadBackgroundTerminalsCleanResponse;
 use raddle_protocol::methods::ThreadBackgroundTerminalsClean;
 
-use crate::call::Call;
+use crate::call::Request;
 use crate::services::{ServerState, threads};
-use crate::spans;
+use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadBackgroundTerminalsClean>) {
-    let Call { params, reply, .. } = call;
-    let threads = state.threads.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let cleaned = threads.peek(id).await.map(|_| {
-            threads.end_terminal(id, None);
-            ThreadBackgroundTerminalsCleanResponse {}
-        });
-        reply.finish(cleaned.map_err(|error| threads::refused(id, error)));
-    });
+pub(crate) async fn handle(
+    state: Arc<ServerState>,
+    request: Request<ThreadBackgroundTerminalsClean>,
+) -> Result<ThreadBackgroundTerminalsCleanResponse, WireError> {
+    let id = request.params.thread_id;
+    let peeked = state.threads.peek(id).await;
+    peeked.map_err(|error| threads::refused(id, error))?;
+    state.threads.end_terminal(id, None);
+    Ok(ThreadBackgroundTerminalsCleanResponse {})
 }

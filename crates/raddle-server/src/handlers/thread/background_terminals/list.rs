@@ -6,27 +6,23 @@ use raddle_core::ports::BackgroundTerminal;
 use raddle_protocol::methods::ThreadBackgroundTerminalsList;
 use raddle_protocol::{ThreadBackgroundTerminal, ThreadBackgroundTerminalsListResponse};
 
-use crate::call::Call;
+use crate::call::Request;
 use crate::services::{ServerState, threads};
-use crate::spans;
+use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadBackgroundTerminalsList>) {
-    let Call { params, reply, .. } = call;
-    let threads = state.threads.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let listed = threads.peek(id).await;
+pub(crate) async fn handle(
+    state: Arc<ServerState>,
+    request: Request<ThreadBackgroundTerminalsList>,
+) -> Result<ThreadBackgroundTerminalsListResponse, WireError> {
+    let id = request.params.thread_id;
+    let peeked = state.threads.peek(id).await;
+    peeked.map_err(|error| threads::refused(id, error))?;
+    let terminals = state.threads.terminals(id).into_iter();
+    Ok(ThreadBackgroundTerminalsListResponse {
+        data: terminals.map(terminal_view).collect(),
         // There are few enough for one page.
-        let listed = listed.map(|_| ThreadBackgroundTerminalsListResponse {
-            data: threads
-                .terminals(id)
-                .into_iter()
-                .map(terminal_view)
-                .collect(),
-            next_cursor: None,
-        });
-        reply.finish(listed.map_err(|error| threads::refused(id, error)));
-    });
+        next_cursor: None,
+    })
 }
 
 fn terminal_view(it: BackgroundTerminal) -> ThreadBackgroundTerminal {

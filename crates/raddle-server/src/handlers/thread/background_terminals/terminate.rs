@@ -5,21 +5,18 @@ use std::sync::Arc;
 use raddle_protocol::ThreadBackgroundTerminalsTerminateResponse;
 use raddle_protocol::methods::ThreadBackgroundTerminalsTerminate;
 
-use crate::call::Call;
+use crate::call::Request;
 use crate::services::{ServerState, threads};
-use crate::spans;
+use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadBackgroundTerminalsTerminate>) {
-    let Call { params, reply, .. } = call;
-    let threads = state.threads.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let ended = threads
-            .peek(id)
-            .await
-            .map(|_| ThreadBackgroundTerminalsTerminateResponse {
-                terminated: threads.end_terminal(id, Some(&params.process_id)),
-            });
-        reply.finish(ended.map_err(|error| threads::refused(id, error)));
-    });
+pub(crate) async fn handle(
+    state: Arc<ServerState>,
+    request: Request<ThreadBackgroundTerminalsTerminate>,
+) -> Result<ThreadBackgroundTerminalsTerminateResponse, WireError> {
+    let params = request.params;
+    let id = params.thread_id;
+    let peeked = state.threads.peek(id).await;
+    peeked.map_err(|error| threads::refused(id, error))?;
+    let terminated = state.threads.end_terminal(id, Some(&params.process_id));
+    Ok(ThreadBackgroundTerminalsTerminateResponse { terminated })
 }

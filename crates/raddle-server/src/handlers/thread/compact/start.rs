@@ -8,31 +8,27 @@ use raddle_protocol::{ThreadCompactStartResponse, TurnId};
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
-use crate::spans;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadCompactStart>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadCompactStart>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let start = Command::StartTurn(Box::new(StartTurn {
-            turn: TurnId::mint(),
-            kind: TurnKind::Compaction,
-            message: None,
-            change: Box::default(),
-            briefs: Vec::new(),
-            principal: threads::principal(&session),
-            root: None,
-            output_schema: None,
-        }));
-        let answer = reply.into_reply_to(move |done| {
-            let response = done.map(|_| ThreadCompactStartResponse {});
-            response.map_err(|error| threads::refused(id, error))
-        });
-        state.threads.send_command(id, start, answer).await;
+    let id = params.thread_id;
+    let start = Command::StartTurn(Box::new(StartTurn {
+        turn: TurnId::mint(),
+        kind: TurnKind::Compaction,
+        message: None,
+        change: Box::default(),
+        briefs: Vec::new(),
+        principal: threads::principal(&session),
+        root: None,
+        output_schema: None,
+    }));
+    let answer = reply.into_reply_to(move |done| {
+        let response = done.map(|_| ThreadCompactStartResponse {});
+        response.map_err(|error| threads::refused(id, error))
     });
+    state.threads.send_command(id, start, answer).await;
 }

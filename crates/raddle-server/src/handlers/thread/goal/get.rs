@@ -6,19 +6,17 @@ use raddle_core::goal_view;
 use raddle_protocol::ThreadGoalGetResponse;
 use raddle_protocol::methods::ThreadGoalGet;
 
-use crate::call::Call;
+use crate::call::Request;
 use crate::services::{ServerState, threads};
-use crate::spans;
+use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadGoalGet>) {
-    let Call { params, reply, .. } = call;
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let peeked = state.threads.peek(id).await;
-        let response = peeked.map(|peek| ThreadGoalGetResponse {
-            goal: goal_view(&peek.thread),
-        });
-        reply.finish(response.map_err(|error| threads::refused(id, error)));
-    });
+pub(crate) async fn handle(
+    state: Arc<ServerState>,
+    request: Request<ThreadGoalGet>,
+) -> Result<ThreadGoalGetResponse, WireError> {
+    let id = request.params.thread_id;
+    let peeked = state.threads.peek(id).await;
+    let peek = peeked.map_err(|error| threads::refused(id, error))?;
+    let goal = goal_view(&peek.thread);
+    Ok(ThreadGoalGetResponse { goal })
 }

@@ -9,13 +9,12 @@ use raddle_protocol::{ThreadGoalSetParams, ThreadGoalSetResponse, ThreadGoalStat
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
-use crate::spans;
 use crate::wire_error::{WireError, quoted};
 
 /// The longest objective: the model reads it with every turn, and every client receives it.
 const OBJECTIVE_CHARS_MAX: usize = 4000;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadGoalSet>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadGoalSet>) {
     let Call {
         params,
         reply,
@@ -27,17 +26,14 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadGoalSet>) {
         Err(what) => return reply.error(WireError::Refused(what.into())),
     };
     set.principal = threads::principal(&session);
-    let state = state.clone();
-    spans::spawn(async move {
-        let answer =
-            reply.into_reply_to(move |done| match done.map(|done| goal_view(done.thread)) {
-                Ok(Some(goal)) => Ok(ThreadGoalSetResponse { goal }),
-                Ok(None) => Err(WireError::Dropped),
-                Err(error) => Err(threads::refused(id, error)),
-            });
-        let set = Command::SetGoal(set);
-        state.threads.send_command(id, set, answer).await;
+    let answer = reply.into_reply_to(move |done| {
+        let goal = done.map(|done| goal_view(done.thread));
+        let goal = goal.map_err(|error| threads::refused(id, error))?;
+        let goal = goal.ok_or(WireError::Dropped)?;
+        Ok(ThreadGoalSetResponse { goal })
     });
+    let set = Command::SetGoal(set);
+    state.threads.send_command(id, set, answer).await;
 }
 
 fn set_goal(params: ThreadGoalSetParams) -> Result<SetGoal, String> {

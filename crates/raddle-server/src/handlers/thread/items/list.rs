@@ -12,23 +12,19 @@ use raddle_protocol::{
 use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::threads::{self, cursors, items, lists};
-use crate::spans;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadItemsList>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadItemsList>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let threads = state.threads.clone();
-    spans::spawn(async move {
-        let _reservation = match threads::reserve_answer(&session).await {
-            Ok(reservation) => reservation,
-            Err(error) => return reply.error(error),
-        };
-        reply.finish(list(&threads, params).await);
-    });
+    let _reservation = match threads::reserve_answer(&session).await {
+        Ok(reservation) => reservation,
+        Err(error) => return reply.error(error),
+    };
+    reply.finish(list(&state.threads, params).await);
 }
 
 async fn list(

@@ -9,13 +9,12 @@ use raddle_protocol::{Maybe, ThreadMetadataUpdateResponse};
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
-use crate::spans;
 use crate::wire_error::WireError;
 
 /// The longest value: lists contain it.
 const CHARS_MAX: usize = 4096;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadMetadataUpdate>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadMetadataUpdate>) {
     let Call {
         params,
         reply,
@@ -41,18 +40,15 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadMetadataUpdate>)
             };
         }
     }
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let answer = reply.into_reply_to(move |done| {
-            let changed = done.map(|done| ThreadMetadataUpdateResponse {
-                thread: view(done.thread),
-            });
-            changed.map_err(|error| threads::refused(id, error))
+    let id = params.thread_id;
+    let answer = reply.into_reply_to(move |done| {
+        let changed = done.map(|done| ThreadMetadataUpdateResponse {
+            thread: view(done.thread),
         });
-        let change = Command::ChangeMetadata(change);
-        state.threads.send_command(id, change, answer).await;
+        changed.map_err(|error| threads::refused(id, error))
     });
+    let change = Command::ChangeMetadata(change);
+    state.threads.send_command(id, change, answer).await;
 }
 
 /// Returns the change of a member: absence keeps it, null clears it.

@@ -8,7 +8,6 @@ use raddle_protocol::methods::ThreadNameSet;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
-use crate::spans;
 use crate::wire_error::WireError;
 
 /// Limit: a thread's name; beyond it, the server rejects the request with -32600.
@@ -16,7 +15,7 @@ use crate::wire_error::WireError;
 /// The longest name: every client receives it.
 const NAME_CHARS_MAX: usize = 1000;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadNameSet>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadNameSet>) {
     let Call {
         params,
         reply,
@@ -35,13 +34,10 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadNameSet>) {
         name: Some(name.to_owned()),
         principal: threads::principal(&session),
     });
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let answer = reply.into_reply_to(move |done| {
-            let named = done.map(|_| ThreadSetNameResponse {});
-            named.map_err(|error| threads::refused(id, error))
-        });
-        state.threads.send_command(id, rename, answer).await;
+    let id = params.thread_id;
+    let answer = reply.into_reply_to(move |done| {
+        let named = done.map(|_| ThreadSetNameResponse {});
+        named.map_err(|error| threads::refused(id, error))
     });
+    state.threads.send_command(id, rename, answer).await;
 }

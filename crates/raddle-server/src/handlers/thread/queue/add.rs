@@ -10,9 +10,8 @@ use raddle_protocol::methods::ThreadQueueAdd;
 use crate::call::Call;
 use crate::services::threads::queue;
 use crate::services::{ServerState, threads};
-use crate::spans;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueAdd>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadQueueAdd>) {
     let Call {
         params,
         reply,
@@ -23,18 +22,15 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueAdd>) {
         Ok(message) => message,
         Err(error) => return reply.error(error),
     };
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let item = message.item.clone();
-        let enqueue = Command::Enqueue(Enqueue {
-            message,
-            principal: threads::principal(&session),
-        });
-        let answer = reply.into_reply_to(move |done| {
-            let added = queue::entry(id, done, &item);
-            added.map(|queued_submission| ThreadQueueAddResponse { queued_submission })
-        });
-        state.threads.send_command(id, enqueue, answer).await;
+    let id = params.thread_id;
+    let item = message.item.clone();
+    let enqueue = Command::Enqueue(Enqueue {
+        message,
+        principal: threads::principal(&session),
     });
+    let answer = reply.into_reply_to(move |done| {
+        let added = queue::entry(id, done, &item);
+        added.map(|queued_submission| ThreadQueueAddResponse { queued_submission })
+    });
+    state.threads.send_command(id, enqueue, answer).await;
 }

@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
+use raddle_protocol::ThreadQueueListResponse;
 use raddle_protocol::methods::ThreadQueueList;
 
-use crate::call::Call;
+use crate::call::Request;
 use crate::services::threads::queue;
 use crate::services::{ServerState, threads};
-use crate::spans;
+use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueList>) {
-    let Call { params, reply, .. } = call;
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let peeked = state.threads.peek(id).await;
-        let peeked = peeked.map_err(|error| threads::refused(id, error));
-        reply.finish(peeked.and_then(|peek| queue::page(&peek.thread, &params)));
-    });
+pub(crate) async fn handle(
+    state: Arc<ServerState>,
+    request: Request<ThreadQueueList>,
+) -> Result<ThreadQueueListResponse, WireError> {
+    let params = request.params;
+    let id = params.thread_id;
+    let peeked = state.threads.peek(id).await;
+    let peek = peeked.map_err(|error| threads::refused(id, error))?;
+    queue::page(&peek.thread, &params)
 }

@@ -8,26 +8,22 @@ use raddle_protocol::methods::ThreadQueueReorder;
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
-use crate::spans;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueReorder>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadQueueReorder>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let items = params.queued_submission_ids.iter();
-        let reorder = Command::ReorderQueue(ReorderQueue {
-            items: items.map(|it| ItemId::from(it.as_str())).collect(),
-            principal: threads::principal(&session),
-        });
-        let answer = reply.into_reply_to(move |done| {
-            let reordered = done.map(|_| ThreadQueueReorderResponse {});
-            reordered.map_err(|error| threads::refused(id, error))
-        });
-        state.threads.send_command(id, reorder, answer).await;
+    let id = params.thread_id;
+    let items = params.queued_submission_ids.iter();
+    let reorder = Command::ReorderQueue(ReorderQueue {
+        items: items.map(|it| ItemId::from(it.as_str())).collect(),
+        principal: threads::principal(&session),
     });
+    let answer = reply.into_reply_to(move |done| {
+        let reordered = done.map(|_| ThreadQueueReorderResponse {});
+        reordered.map_err(|error| threads::refused(id, error))
+    });
+    state.threads.send_command(id, reorder, answer).await;
 }

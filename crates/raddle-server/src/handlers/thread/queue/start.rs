@@ -8,29 +8,25 @@ use raddle_protocol::{ThreadQueueStartResponse, TurnId};
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
-use crate::spans;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueStart>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadQueueStart>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let item = params.queued_submission_id;
-        let start = Command::StartQueued(StartQueued {
-            item: item.map(|it| ItemId::from(it.as_str())),
-            turn: TurnId::mint(),
-            briefs: Vec::new(),
-            principal: threads::principal(&session),
-        });
-        let answer = reply.into_reply_to(move |done| {
-            let turn = threads::receiving_turn(id, done)?;
-            let turn = threads::started_turn(turn);
-            Ok(ThreadQueueStartResponse { turn })
-        });
-        state.threads.send_command(id, start, answer).await;
+    let id = params.thread_id;
+    let item = params.queued_submission_id;
+    let start = Command::StartQueued(StartQueued {
+        item: item.map(|it| ItemId::from(it.as_str())),
+        turn: TurnId::mint(),
+        briefs: Vec::new(),
+        principal: threads::principal(&session),
     });
+    let answer = reply.into_reply_to(move |done| {
+        let turn = threads::receiving_turn(id, done)?;
+        let turn = threads::started_turn(turn);
+        Ok(ThreadQueueStartResponse { turn })
+    });
+    state.threads.send_command(id, start, answer).await;
 }

@@ -9,9 +9,8 @@ use raddle_protocol::methods::ThreadQueueUpdate;
 use crate::call::Call;
 use crate::services::threads::queue;
 use crate::services::{ServerState, threads};
-use crate::spans;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueUpdate>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadQueueUpdate>) {
     let Call {
         params,
         reply,
@@ -21,19 +20,16 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueUpdate>) {
         Ok(message) => message,
         Err(error) => return reply.error(error),
     };
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let item = ItemId::from(params.queued_submission_id.as_str());
-        let change = Command::ChangeQueued(ChangeQueued {
-            item: item.clone(),
-            input: message.input,
-            principal: threads::principal(&session),
-        });
-        let answer = reply.into_reply_to(move |done| {
-            let changed = queue::entry(id, done, &item);
-            changed.map(|queued_submission| ThreadQueueUpdateResponse { queued_submission })
-        });
-        state.threads.send_command(id, change, answer).await;
+    let id = params.thread_id;
+    let item = ItemId::from(params.queued_submission_id.as_str());
+    let change = Command::ChangeQueued(ChangeQueued {
+        item: item.clone(),
+        input: message.input,
+        principal: threads::principal(&session),
     });
+    let answer = reply.into_reply_to(move |done| {
+        let changed = queue::entry(id, done, &item);
+        changed.map(|queued_submission| ThreadQueueUpdateResponse { queued_submission })
+    });
+    state.threads.send_command(id, change, answer).await;
 }

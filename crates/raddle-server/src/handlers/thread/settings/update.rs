@@ -10,10 +10,9 @@ use raddle_protocol::{Budget, Maybe, ThreadSettingsUpdateParams, ThreadSettingsU
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
-use crate::spans;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadSettingsUpdate>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadSettingsUpdate>) {
     let Call {
         params,
         reply,
@@ -27,33 +26,30 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadSettingsUpdate>)
         Ok(tools) => tools,
         Err(error) => return reply.error(WireError::Refused(error.to_string().into())),
     };
-    let state = state.clone();
-    spans::spawn(async move {
-        let id = params.thread_id;
-        let change = match change(&state, &params).await {
-            Ok(change) => {
-                let change = SettingsChange {
-                    client_tools,
-                    ..change
-                };
-                threads::routed(&state, id, change).await
-            }
-            Err(error) => Err(error),
-        };
-        let change = match change {
-            Ok(change) => change,
-            Err(error) => return reply.error(error),
-        };
-        let change = Command::ChangeSettings(Box::new(ChangeSettings {
-            change,
-            principal: threads::principal(&session),
-        }));
-        let answer = reply.into_reply_to(move |done| {
-            let changed = done.map(|_| ThreadSettingsUpdateResponse {});
-            changed.map_err(|error| threads::refused(id, error))
-        });
-        state.threads.send_command(id, change, answer).await;
+    let id = params.thread_id;
+    let change = match change(&state, &params).await {
+        Ok(change) => {
+            let change = SettingsChange {
+                client_tools,
+                ..change
+            };
+            threads::routed(&state, id, change).await
+        }
+        Err(error) => Err(error),
+    };
+    let change = match change {
+        Ok(change) => change,
+        Err(error) => return reply.error(error),
+    };
+    let change = Command::ChangeSettings(Box::new(ChangeSettings {
+        change,
+        principal: threads::principal(&session),
+    }));
+    let answer = reply.into_reply_to(move |done| {
+        let changed = done.map(|_| ThreadSettingsUpdateResponse {});
+        changed.map_err(|error| threads::refused(id, error))
     });
+    state.threads.send_command(id, change, answer).await;
 }
 
 /// Returns what is wrong with a budget: an amount of money must not be negative.

@@ -9,9 +9,8 @@ use raddle_protocol::{ThreadTurnsListResponse, TurnItemsView};
 use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::threads::{self, lists, view};
-use crate::spans;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadTurnsList>) {
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadTurnsList>) {
     let Call {
         params,
         reply,
@@ -33,18 +32,16 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadTurnsList>) {
         limit: lists::limit(params.limit),
         newest_first,
     };
-    let (id, threads) = (params.thread_id, state.threads.clone());
-    spans::spawn(async move {
-        let _reservation = match threads::reserve_answer(&session).await {
-            Ok(reservation) => reservation,
-            Err(error) => return reply.error(error),
-        };
-        let page = view::turns_page(&threads, id, query, &items).await;
-        let answer = page.map(|page| ThreadTurnsListResponse {
-            data: page.data,
-            backwards_cursor: page.backwards_cursor,
-            next_cursor: page.next_cursor,
-        });
-        reply.finish(answer.map_err(|error| threads::refused(id, error)));
+    let (id, threads) = (params.thread_id, &state.threads);
+    let _reservation = match threads::reserve_answer(&session).await {
+        Ok(reservation) => reservation,
+        Err(error) => return reply.error(error),
+    };
+    let page = view::turns_page(threads, id, query, &items).await;
+    let answer = page.map(|page| ThreadTurnsListResponse {
+        data: page.data,
+        backwards_cursor: page.backwards_cursor,
+        next_cursor: page.next_cursor,
     });
+    reply.finish(answer.map_err(|error| threads::refused(id, error)));
 }
