@@ -1,7 +1,7 @@
 //! The task of one live thread: the only writer of its journal.
 
-mod catch_up;
 mod effects;
+mod notify;
 mod progress;
 mod storage_full;
 mod subscribe;
@@ -10,7 +10,7 @@ mod turn_log;
 mod unattended;
 mod unload;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +27,9 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
-use self::catch_up::{CatchUps, Subscription};
 use self::progress::Progress;
-use self::subscribe::PendingSubscriber;
 pub(crate) use self::subscribe::{NewSubscriber, UsageReport};
+use self::subscribers::Subscribers;
 use self::turn_log::TurnLog;
 use self::unload::UnloadReason;
 use crate::context::History;
@@ -135,6 +134,7 @@ pub(crate) struct TaskEnd {
 }
 
 /// The stores of a thread's records and images.
+#[derive(Clone)]
 pub(crate) struct Stores {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) blobs: Arc<dyn Blobs>,
@@ -151,22 +151,12 @@ pub(crate) struct Task {
     /// Sender for reports of work.
     reporter: mpsc::Sender<Command>,
     callers: BTreeMap<Token, Caller>,
-    /// The creator of the thread, until its first records are stored.
-    starter: Option<NewSubscriber>,
     /// Head of the journal before the task started.
     initial_head: Seq,
-    /// Subscribers of the thread.
-    subscriptions: Vec<Subscription>,
-    catch_ups: CatchUps,
+    subscribers: Subscribers,
     progress: Progress,
-    /// Subscribers that cannot answer a request.
-    unable: Vec<(RequestNumber, Arc<dyn Subscriber>)>,
     /// Timers of requests without a subscriber that could answer them.
     unattended: BTreeMap<RequestNumber, AbortHandle>,
-    /// Subscribers that receive their reply first, and no events yet.
-    pending_subscribers: VecDeque<PendingSubscriber>,
-    /// Actions that wait for those replies.
-    deferred: Vec<WriterAction>,
     inspections: Vec<InspectFn>,
     /// Messages that arrived after the writer had ended.
     late: Vec<TaskMessage>,
@@ -190,8 +180,6 @@ pub(crate) struct Task {
     unloading: Option<UnloadReason>,
     /// Start of the time without subscribers and activity.
     idle_since: Option<Instant>,
-    /// Whether any client was notified that the thread is in memory.
-    is_known: bool,
 }
 
 impl Task {
@@ -212,6 +200,7 @@ impl Task {
             _ => History::new(budget),
         };
         Self {
+            subscribers: Subscribers::new(id, stores.clone(), starter),
             id,
             shared,
             journal: stores.journal,
@@ -221,15 +210,9 @@ impl Task {
             reports,
             reporter,
             callers: BTreeMap::new(),
-            starter,
             initial_head,
-            subscriptions: Vec::new(),
-            catch_ups: CatchUps::default(),
             progress: Progress::default(),
-            unable: Vec::new(),
             unattended: BTreeMap::new(),
-            pending_subscribers: VecDeque::new(),
-            deferred: Vec::new(),
             inspections: Vec::new(),
             late: Vec::new(),
             snapshot,
@@ -244,7 +227,6 @@ impl Task {
             released: false,
             unloading: None,
             idle_since: None,
-            is_known: false,
         }
     }
 
@@ -327,7 +309,7 @@ impl Task {
                     if self.fail_turn(&ended).await {
                         continue;
                     }
-                    if let Some(starter) = self.starter.take() {
+                    if let Some(starter) = self.subscribers.take_starter() {
                         drop((starter.reply)(Err(match &ended {
                             WriterEnd::NotStored(_) if self.unavailable_since.is_some() => {
                                 AgentError::Unavailable
@@ -386,9 +368,9 @@ impl Task {
     /// Pauses before the journal is tried again. Gives up the thread if the outage lasts too long.
     async fn wait_while_unavailable(&mut self) {
         let since = *self.unavailable_since.get_or_insert_with(Instant::now);
-        let max_outage = match self.starter {
-            Some(_) => START_TIMEOUT,
-            None => JOURNAL_TIMEOUT,
+        let max_outage = match self.subscribers.has_starter() {
+            true => START_TIMEOUT,
+            false => JOURNAL_TIMEOUT,
         };
         if since.elapsed() < max_outage {
             return self.during(tokio::time::sleep(RETRY_DELAY)).await;
@@ -415,7 +397,7 @@ impl Task {
             biased;
             message = self.inbox.recv(), if !self.closed => self.receive(message),
             Some(command) = self.reports.recv() => self.report(command),
-            reading = self.catch_ups.next() => self.catch_up_ended(reading),
+            joined = self.subscribers.next_catch_up() => self.subscribers.catch_up_ended(joined),
             () = pause => {}
             () = tokio::time::sleep(idle_timeout.unwrap_or_default()), if idle_timeout.is_some() => {
                 self.unload(UnloadReason::Idle);
@@ -485,7 +467,7 @@ impl Task {
                 (subscribe, Caller::Subscribe(subscriber))
             }
             TaskMessage::Unsubscribe { subscriber, reply } => {
-                let _ = reply.send(self.remove_subscriber(&subscriber));
+                let _ = reply.send(self.subscribers.remove(&subscriber));
                 return;
             }
             TaskMessage::CannotAnswer {
@@ -559,7 +541,7 @@ impl Task {
             self.inbox.close();
         }
         if self.writer.stored() > self.initial_head
-            && let Some(starter) = self.starter.take()
+            && let Some(starter) = self.subscribers.take_starter()
         {
             let head = self.writer.stored();
             self.tokens += 1;
@@ -571,9 +553,8 @@ impl Task {
             };
             self.reply_and_add(starter, start);
             // The creator receives its reply before any notification.
-            if !self.pending_subscribers.is_empty() {
-                self.deferred = actions;
-                return;
+            if self.subscribers.has_pending() {
+                return self.subscribers.defer(actions);
             }
         }
         for action in actions {
@@ -606,7 +587,7 @@ impl Task {
                     }
                     self.tell(announcement);
                 }
-                WriterAction::Ask(request) => self.ask(request, None),
+                WriterAction::Ask(request) => self.ask(request),
                 // No tool sends requests while it runs.
                 WriterAction::Deliver(..) => {}
                 WriterAction::Start(effect) => self.start(effect),
@@ -625,7 +606,10 @@ impl Task {
                 }
             }
         }
-        self.start_catch_ups();
+        if let Some(stored) = self.writer.stored_thread() {
+            let switched = self.subscribers.start_catch_ups(stored);
+            self.shared.counters.fell_behind.add(switched);
+        }
     }
 }
 
@@ -644,7 +628,6 @@ impl Drop for Task {
         {
             self.end_turn_tools(turn);
         }
-        self.subscriptions.clear();
-        self.catch_ups.detach();
+        self.subscribers.detach();
     }
 }
