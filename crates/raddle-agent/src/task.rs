@@ -3,6 +3,7 @@
 mod effects;
 mod notify;
 mod progress;
+mod running_work;
 mod storage_full;
 mod subscribe;
 mod subscribers;
@@ -17,9 +18,9 @@ use std::time::Duration;
 
 use raddle_core::ports::{AppendError, Blobs, Journal};
 use raddle_core::{
-    ChangeSettings, Command, CommandOutcome, CursorStatus, Effect, Envelope, Event,
-    IdempotentRequest, ItemId, RecordBody, Refusal, RequestNumber, Seq, Step, SubscriptionStart,
-    Thread, ThreadId, ThreadWriter, Token, WriterAction, WriterEnd,
+    ChangeSettings, Command, CommandOutcome, CursorStatus, Envelope, Event, IdempotentRequest,
+    RecordBody, Refusal, RequestNumber, Seq, Step, SubscriptionStart, Thread, ThreadId,
+    ThreadWriter, Token, WriterAction, WriterEnd,
 };
 use raddle_protocol::ThreadClosedNotification;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -28,6 +29,7 @@ use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use self::progress::Progress;
+use self::running_work::RunningWork;
 pub(crate) use self::subscribe::{NewSubscriber, UsageReport};
 use self::subscribers::Subscribers;
 use self::turn_log::TurnLog;
@@ -162,9 +164,7 @@ pub(crate) struct Task {
     late: Vec<TaskMessage>,
     /// Snapshot that handles read without a message.
     snapshot: watch::Sender<Snapshot>,
-    work: BTreeMap<Effect, AbortHandle>,
-    /// Running tools. Dropping the sender asks the tool to stop.
-    stops: BTreeMap<ItemId, watch::Sender<()>>,
+    work: RunningWork,
     history: Arc<History>,
     turn_log: TurnLog,
     tokens: u64,
@@ -216,8 +216,7 @@ impl Task {
             inspections: Vec::new(),
             late: Vec::new(),
             snapshot,
-            work: BTreeMap::new(),
-            stops: BTreeMap::new(),
+            work: RunningWork::default(),
             history: Arc::new(history),
             turn_log: TurnLog::default(),
             tokens: 0,
@@ -591,11 +590,7 @@ impl Task {
                 // No tool sends requests while it runs.
                 WriterAction::Deliver(..) => {}
                 WriterAction::Start(effect) => self.start(effect),
-                WriterAction::Stop(effect) => {
-                    if let Some(work) = self.work.remove(&effect) {
-                        work.abort();
-                    }
-                }
+                WriterAction::Stop(effect) => self.work.abort(&effect),
                 WriterAction::SaveBase(base) => {
                     let (journal, id) = (self.journal.clone(), self.id);
                     tokio::spawn(async move {
@@ -619,8 +614,9 @@ impl Drop for Task {
         if std::thread::panicking() {
             self.notice(ThreadClosedNotification { thread_id: self.id }.into());
         }
-        for work in self.work.values().chain(self.unattended.values()) {
-            work.abort();
+        self.work.abort_all();
+        for timer in self.unattended.values() {
+            timer.abort();
         }
         let running = self.writer.thread().turn().map(|turn| turn.id.clone());
         if let Some(turn) = running
