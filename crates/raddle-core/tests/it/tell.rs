@@ -104,12 +104,7 @@ fn an_item_begins_without_its_text() {
         sim.report(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
         sim.settle();
         sim.announcements.clear();
-        sim.report(Command::CompleteItem(Box::new(CompleteItem {
-            call: 1,
-            item: "i1".into(),
-            body,
-            sealed: None,
-        })));
+        sim.report(fixtures::complete_item(1, "i1", body, None));
         sim.settle();
         let notifications = wire_notifications(&sim);
         assert_eq!(methods(&notifications), ["item/started", "item/completed"]);
@@ -141,11 +136,7 @@ fn each_text_grows_under_its_own_name() {
         let mut sim = SimulatedThread::new();
         sim.report(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
         sim.settle();
-        sim.report(Command::StartItem(Box::new(StartItem {
-            call: 1,
-            item: "i1".into(),
-            body,
-        })));
+        sim.report(fixtures::start_item(1, "i1", body));
         sim.settle();
         sim.announcements.clear();
         sim.report(Command::AppendText(AppendText {
