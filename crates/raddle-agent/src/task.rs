@@ -332,7 +332,7 @@ impl Task {
     /// Loads the images that the notifications name, then executes the actions.
     async fn show_and_act(&mut self, mut actions: Vec<WriterAction>) {
         for action in &mut actions {
-            if let WriterAction::Tell(announcement) = action {
+            if let WriterAction::Announce(announcement) = action {
                 for notification in &mut announcement.notifications {
                     let blobs = self.blobs.clone();
                     self.during(show_in_notification(&*blobs, notification))
@@ -574,7 +574,7 @@ impl Task {
                     }
                 }
                 WriterAction::Subscribed(start) => self.subscribe(start),
-                WriterAction::Tell(announcement) => {
+                WriterAction::Announce(announcement) => {
                     if let RecordBody::Event(event) = &announcement.record.body {
                         match &**event {
                             Event::TurnEnded(it) => self.end_turn_tools(it.turn.clone()),
@@ -584,7 +584,7 @@ impl Task {
                         let (thread, at) = (self.writer.thread(), announcement.record.at);
                         self.turn_log.follow(thread, event, at);
                     }
-                    self.tell(announcement);
+                    self.notify(announcement);
                 }
                 WriterAction::Ask(request) => self.ask(request),
                 // No tool sends requests while it runs.

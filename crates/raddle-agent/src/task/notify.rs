@@ -23,7 +23,7 @@ impl Task {
     }
 
     /// Announces a record: global notifications to all clients, the others to subscribers.
-    pub(super) fn tell(&mut self, announcement: Announcement) {
+    pub(super) fn notify(&mut self, announcement: Announcement) {
         self.shared.counters.stored(&announcement.record);
         if self.writer.thread().turn().is_some() {
             self.subscribers.set_known();
@@ -49,7 +49,7 @@ impl Task {
             };
             self.subscribers.deliver(&numbered);
             if scope == Scope::Everyone {
-                self.tell_others(&Delivery::Notice(notification));
+                self.notify_others(&Delivery::Notice(notification));
             }
         }
     }
@@ -106,13 +106,13 @@ impl Task {
     pub(super) fn notice_all(&mut self, notification: Notification) {
         let notice = Delivery::Notice(Arc::new(notification));
         self.subscribers.notice(&notice);
-        self.tell_others(&notice);
+        self.notify_others(&notice);
     }
 
     /// Sends an event to the clients that do not receive it as subscribers.
-    fn tell_others(&self, notice: &Delivery) {
+    fn notify_others(&self, notice: &Delivery) {
         self.shared
-            .tell_others(notice, |it| self.subscribers.contains(it));
+            .notify_others(notice, |it| self.subscribers.contains(it));
     }
 }
 

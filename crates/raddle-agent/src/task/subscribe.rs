@@ -7,7 +7,7 @@ use std::time::Duration;
 use raddle_core::ports::BoxFuture;
 use raddle_core::{
     CatchUpReader, ChangeSettings, Command, CursorStatus, Envelope, Seq, SubscriptionStart, Token,
-    tell_goal, tell_open, tell_usage,
+    notification_of_goal, notification_of_usage, notifications_of_open_items,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -159,9 +159,9 @@ impl Task {
             return self.subscribers.add_returning(subscriber, reader, stored);
         }
         let thread = self.writer.thread();
-        let used = tell_usage(thread).filter(|_| usage == UsageReport::Sent);
-        let goal = tell_goal(thread).filter(|_| is_returning);
-        let open = tell_open(thread);
+        let used = notification_of_usage(thread).filter(|_| usage == UsageReport::Sent);
+        let goal = notification_of_goal(thread).filter(|_| is_returning);
+        let open = notifications_of_open_items(thread);
         let state = used.into_iter().chain(goal).chain(open).collect();
         self.subscribers.add(subscriber, state, thread, stored);
     }

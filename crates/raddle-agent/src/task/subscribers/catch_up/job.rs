@@ -105,7 +105,7 @@ impl CatchUpJob {
             if !self.subscriber.has_capacity() {
                 return ReadProgress::Blocked;
             }
-            if !self.tell(record).await {
+            if !self.deliver_record(record).await {
                 return ReadProgress::Closed;
             }
         }
@@ -130,7 +130,7 @@ impl CatchUpJob {
         }
     }
 
-    async fn tell(&mut self, record: Record) -> bool {
+    async fn deliver_record(&mut self, record: Record) -> bool {
         let Announcement {
             record,
             notifications,
