@@ -74,11 +74,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadFork>) {
                 }
             };
             session.relay.forget(to);
-            let peek = PeekResult {
-                thread,
-                live: true,
-                owned: true,
-            };
+            let peek = PeekResult::loaded(thread);
             Box::pin(async move {
                 let _reservation = reservation;
                 let answer = response(&threads_handle, &peek, params.exclude_turns).await;
