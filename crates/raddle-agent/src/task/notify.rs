@@ -3,25 +3,17 @@
 use std::sync::Arc;
 
 use raddle_core::ports::AppendError;
-use raddle_core::{
-    Announcement, Event, RecordBody, RequestNumber, SubscriptionStart, ThreadId, TurnId, WriterEnd,
-};
+use raddle_core::{Announcement, Event, RecordBody, RequestNumber, ThreadId, TurnId, WriterEnd};
 use raddle_protocol::table::Scope;
 use raddle_protocol::{
     CodexErrorInfo, ErrorClass, ErrorNotification, Notification, ThreadClosedNotification,
     ThreadDeletedNotification, TurnError,
 };
 
-use super::{Caller, Task};
+use super::Task;
 use crate::{Delivery, Subscriber};
 
 impl Task {
-    pub(super) fn subscribe(&mut self, start: SubscriptionStart) {
-        if let Some(Caller::Subscribe(subscriber)) = self.callers.remove(&start.token) {
-            self.reply_and_add(subscriber, start);
-        }
-    }
-
     /// Announces a record: global notifications to all clients, the others to subscribers.
     pub(super) fn notify(&mut self, announcement: Announcement) {
         self.shared.counters.stored(&announcement.record);

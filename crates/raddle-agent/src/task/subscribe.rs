@@ -11,7 +11,7 @@ use raddle_core::{
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{JOURNAL_TIMEOUT, Task};
+use super::{Caller, JOURNAL_TIMEOUT, Task};
 use crate::open::open_at;
 use crate::{AgentError, SubscribeResult, Subscriber};
 
@@ -65,6 +65,12 @@ enum StartPoint {
 }
 
 impl Task {
+    pub(super) fn subscribe(&mut self, start: SubscriptionStart) {
+        if let Some(Caller::Subscribe(subscriber)) = self.callers.remove(&start.token) {
+            self.reply_and_add(subscriber, start);
+        }
+    }
+
     /// Replies to a new subscriber, then adds it.
     pub(super) fn reply_and_add(&mut self, subscriber: NewSubscriber, start: SubscriptionStart) {
         let NewSubscriber {
