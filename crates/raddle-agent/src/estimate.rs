@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use raddle_core::ports::{ModelEvent, Prompt};
-use raddle_core::{ContextEntry, Input, MeteredUsage, ModelEnd, Price, SharedEntry, Usage};
+use raddle_core::{
+    ContextEntry, Input, ItemUpdate, MeteredUsage, ModelEnd, Price, SharedEntry, Usage,
+};
 
 const BYTES_PER_TOKEN: u64 = 4;
 
@@ -73,9 +75,9 @@ impl Estimate {
 
     fn observe(&mut self, event: &mut ModelEvent) -> bool {
         self.written_bytes += match event {
-            ModelEvent::Text(_, _, text) => text.len(),
+            ModelEvent::Item(ItemUpdate::Text(it)) => it.text.len(),
             ModelEvent::Tool(_, call) => call.tool.len() + call.arguments.len(),
-            ModelEvent::Started(..) | ModelEvent::Completed(..) => 0,
+            ModelEvent::Item(ItemUpdate::Started(..) | ItemUpdate::Completed(..)) => 0,
             ModelEvent::Ended(end, usage) => {
                 // A call that failed before its first output was rejected, and costs nothing.
                 let counts = self.is_answered || matches!(end, ModelEnd::Done {});
@@ -124,7 +126,7 @@ fn bytes(entry: &ContextEntry) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use raddle_core::{Failure, FailureKind, ItemId, ItemPart, Timestamp};
+    use raddle_core::{AppendText, Failure, FailureKind, ItemId, ItemPart, Timestamp};
 
     use super::*;
 
@@ -163,11 +165,12 @@ mod tests {
                 is_answered: false,
             };
             if !text.is_empty() {
-                estimate.observe(&mut ModelEvent::Text(
-                    ItemId::mint(),
-                    ItemPart::Text,
-                    text.to_owned(),
-                ));
+                let text = AppendText {
+                    item: ItemId::mint(),
+                    part: ItemPart::Text,
+                    text: text.to_owned(),
+                };
+                estimate.observe(&mut ModelEvent::Item(ItemUpdate::Text(text)));
             }
             let mut last = ModelEvent::Ended(end.clone(), reported);
             let estimated = estimate.observe(&mut last);

@@ -37,7 +37,7 @@ pub use fork::{ForkPoint, ForkRequest, TurnWithNext};
 pub use health::JournalHealth;
 pub use images::{IMAGES_BYTES_MAX, ImageError, NewImage};
 pub use liveness::{Liveness, SoleNode};
-pub use pages::{ListedThread, PeekResult};
+pub use pages::{ListedThread, Ownership, PeekResult};
 pub use reply_to::{AppliedCommand, CommandResult, ReplyTo};
 pub use subscriber::{Delivery, Permit, Subscriber};
 pub use threads::{Handle, Options, SubscribeResult, Threads};

@@ -16,10 +16,39 @@ use crate::{AgentError, Handle, Threads};
 pub struct PeekResult {
     /// The thread, folded up to its newest record.
     pub thread: Box<Thread>,
-    /// Whether it is loaded here.
-    pub live: bool,
-    /// Whether a live process owns it, so that its running turn continues.
-    pub owned: bool,
+    /// The process that owns it.
+    pub ownership: Ownership,
+}
+
+/// The process that owns a thread, as this process sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ownership {
+    /// The thread is loaded in this process.
+    Loaded,
+    /// Another live process owns it.
+    OwnedElsewhere,
+    /// No live process owns it.
+    Unowned,
+}
+
+impl PeekResult {
+    /// A thread that is loaded in this process.
+    pub fn loaded(thread: Box<Thread>) -> Self {
+        Self {
+            thread,
+            ownership: Ownership::Loaded,
+        }
+    }
+
+    /// Whether the thread is loaded in this process.
+    pub fn is_loaded(&self) -> bool {
+        self.ownership == Ownership::Loaded
+    }
+
+    /// Whether a live process owns the thread, so that its running turn continues.
+    pub fn is_owned(&self) -> bool {
+        self.ownership != Ownership::Unowned
+    }
 }
 
 /// An entry of a list of threads.
@@ -38,11 +67,7 @@ impl Threads {
         if let Some(handle) = live
             && let Ok(thread) = handle.inspect(|thread| Box::new(thread.clone())).await
         {
-            return Ok(PeekResult {
-                thread,
-                live: true,
-                owned: true,
-            });
+            return Ok(PeekResult::loaded(thread));
         }
         let (thread, _) = open(&*self.shared.journal, id).await?;
         // A copy without a record of its own is not a thread yet.
@@ -52,15 +77,17 @@ impl Threads {
         if thread.is_deleted() {
             return Err(Refusal::Deleted.into());
         }
-        let owned = match thread.owner() {
+        let is_owned = match thread.owner() {
             // This process has unloaded it, so it no longer owns it.
             Some(node) if node != self.shared.node => self.shared.liveness.is_alive(node).await?,
             Some(_) | None => false,
         };
         Ok(PeekResult {
             thread: Box::new(thread),
-            live: false,
-            owned,
+            ownership: match is_owned {
+                true => Ownership::OwnedElsewhere,
+                false => Ownership::Unowned,
+            },
         })
     }
 

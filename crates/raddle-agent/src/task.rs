@@ -1,8 +1,9 @@
 //! The task of one live thread: the only writer of its journal.
 
-mod catch_up;
 mod effects;
+mod notify;
 mod progress;
+mod running_work;
 mod storage_full;
 mod subscribe;
 mod subscribers;
@@ -10,16 +11,16 @@ mod turn_log;
 mod unattended;
 mod unload;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use raddle_core::ports::{AppendError, Blobs, Journal};
 use raddle_core::{
-    ChangeSettings, Command, CommandOutcome, CursorStatus, Effect, Envelope, Event,
-    IdempotentRequest, ItemId, RecordBody, Refusal, RequestNumber, Seq, Step, SubscriptionStart,
-    Thread, ThreadId, ThreadWriter, Token, WriterAction, WriterEnd,
+    ChangeSettings, Command, CommandOutcome, CursorStatus, Envelope, Event, IdempotentRequest,
+    RecordBody, Refusal, RequestNumber, Seq, Step, SubscriptionStart, Thread, ThreadId,
+    ThreadWriter, Token, WriterAction, WriterEnd,
 };
 use raddle_protocol::ThreadClosedNotification;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -27,10 +28,10 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
-use self::catch_up::{CatchUps, Subscription};
 use self::progress::Progress;
-use self::subscribe::PendingSubscriber;
+use self::running_work::RunningWork;
 pub(crate) use self::subscribe::{NewSubscriber, UsageReport};
+use self::subscribers::Subscribers;
 use self::turn_log::TurnLog;
 use self::unload::UnloadReason;
 use crate::context::History;
@@ -135,6 +136,7 @@ pub(crate) struct TaskEnd {
 }
 
 /// The stores of a thread's records and images.
+#[derive(Clone)]
 pub(crate) struct Stores {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) blobs: Arc<dyn Blobs>,
@@ -151,30 +153,18 @@ pub(crate) struct Task {
     /// Sender for reports of work.
     reporter: mpsc::Sender<Command>,
     callers: BTreeMap<Token, Caller>,
-    /// The creator of the thread, until its first records are stored.
-    starter: Option<NewSubscriber>,
     /// Head of the journal before the task started.
     initial_head: Seq,
-    /// Subscribers of the thread.
-    subscriptions: Vec<Subscription>,
-    catch_ups: CatchUps,
+    subscribers: Subscribers,
     progress: Progress,
-    /// Subscribers that cannot answer a request.
-    unable: Vec<(RequestNumber, Arc<dyn Subscriber>)>,
     /// Timers of requests without a subscriber that could answer them.
     unattended: BTreeMap<RequestNumber, AbortHandle>,
-    /// Subscribers that receive their reply first, and no events yet.
-    pending_subscribers: VecDeque<PendingSubscriber>,
-    /// Actions that wait for those replies.
-    deferred: Vec<WriterAction>,
     inspections: Vec<InspectFn>,
     /// Messages that arrived after the writer had ended.
     late: Vec<TaskMessage>,
     /// Snapshot that handles read without a message.
     snapshot: watch::Sender<Snapshot>,
-    work: BTreeMap<Effect, AbortHandle>,
-    /// Running tools. Dropping the sender asks the tool to stop.
-    stops: BTreeMap<ItemId, watch::Sender<()>>,
+    work: RunningWork,
     history: Arc<History>,
     turn_log: TurnLog,
     tokens: u64,
@@ -190,8 +180,6 @@ pub(crate) struct Task {
     unloading: Option<UnloadReason>,
     /// Start of the time without subscribers and activity.
     idle_since: Option<Instant>,
-    /// Whether any client was notified that the thread is in memory.
-    is_known: bool,
 }
 
 impl Task {
@@ -212,6 +200,7 @@ impl Task {
             _ => History::new(budget),
         };
         Self {
+            subscribers: Subscribers::new(id, stores.clone(), starter),
             id,
             shared,
             journal: stores.journal,
@@ -221,20 +210,13 @@ impl Task {
             reports,
             reporter,
             callers: BTreeMap::new(),
-            starter,
             initial_head,
-            subscriptions: Vec::new(),
-            catch_ups: CatchUps::default(),
             progress: Progress::default(),
-            unable: Vec::new(),
             unattended: BTreeMap::new(),
-            pending_subscribers: VecDeque::new(),
-            deferred: Vec::new(),
             inspections: Vec::new(),
             late: Vec::new(),
             snapshot,
-            work: BTreeMap::new(),
-            stops: BTreeMap::new(),
+            work: RunningWork::default(),
             history: Arc::new(history),
             turn_log: TurnLog::default(),
             tokens: 0,
@@ -244,7 +226,6 @@ impl Task {
             released: false,
             unloading: None,
             idle_since: None,
-            is_known: false,
         }
     }
 
@@ -327,7 +308,7 @@ impl Task {
                     if self.fail_turn(&ended).await {
                         continue;
                     }
-                    if let Some(starter) = self.starter.take() {
+                    if let Some(starter) = self.subscribers.take_starter() {
                         drop((starter.reply)(Err(match &ended {
                             WriterEnd::NotStored(_) if self.unavailable_since.is_some() => {
                                 AgentError::Unavailable
@@ -351,7 +332,7 @@ impl Task {
     /// Loads the images that the notifications name, then executes the actions.
     async fn show_and_act(&mut self, mut actions: Vec<WriterAction>) {
         for action in &mut actions {
-            if let WriterAction::Tell(announcement) = action {
+            if let WriterAction::Announce(announcement) = action {
                 for notification in &mut announcement.notifications {
                     let blobs = self.blobs.clone();
                     self.during(show_in_notification(&*blobs, notification))
@@ -386,9 +367,9 @@ impl Task {
     /// Pauses before the journal is tried again. Gives up the thread if the outage lasts too long.
     async fn wait_while_unavailable(&mut self) {
         let since = *self.unavailable_since.get_or_insert_with(Instant::now);
-        let max_outage = match self.starter {
-            Some(_) => START_TIMEOUT,
-            None => JOURNAL_TIMEOUT,
+        let max_outage = match self.subscribers.has_starter() {
+            true => START_TIMEOUT,
+            false => JOURNAL_TIMEOUT,
         };
         if since.elapsed() < max_outage {
             return self.during(tokio::time::sleep(RETRY_DELAY)).await;
@@ -415,7 +396,7 @@ impl Task {
             biased;
             message = self.inbox.recv(), if !self.closed => self.receive(message),
             Some(command) = self.reports.recv() => self.report(command),
-            reading = self.catch_ups.next() => self.catch_up_ended(reading),
+            joined = self.subscribers.next_catch_up() => self.subscribers.catch_up_ended(joined),
             () = pause => {}
             () = tokio::time::sleep(idle_timeout.unwrap_or_default()), if idle_timeout.is_some() => {
                 self.unload(UnloadReason::Idle);
@@ -485,7 +466,7 @@ impl Task {
                 (subscribe, Caller::Subscribe(subscriber))
             }
             TaskMessage::Unsubscribe { subscriber, reply } => {
-                let _ = reply.send(self.remove_subscriber(&subscriber));
+                let _ = reply.send(self.subscribers.remove(&subscriber));
                 return;
             }
             TaskMessage::CannotAnswer {
@@ -559,7 +540,7 @@ impl Task {
             self.inbox.close();
         }
         if self.writer.stored() > self.initial_head
-            && let Some(starter) = self.starter.take()
+            && let Some(starter) = self.subscribers.take_starter()
         {
             let head = self.writer.stored();
             self.tokens += 1;
@@ -571,9 +552,8 @@ impl Task {
             };
             self.reply_and_add(starter, start);
             // The creator receives its reply before any notification.
-            if !self.pending_subscribers.is_empty() {
-                self.deferred = actions;
-                return;
+            if self.subscribers.has_pending() {
+                return self.subscribers.defer(actions);
             }
         }
         for action in actions {
@@ -594,7 +574,7 @@ impl Task {
                     }
                 }
                 WriterAction::Subscribed(start) => self.subscribe(start),
-                WriterAction::Tell(announcement) => {
+                WriterAction::Announce(announcement) => {
                     if let RecordBody::Event(event) = &announcement.record.body {
                         match &**event {
                             Event::TurnEnded(it) => self.end_turn_tools(it.turn.clone()),
@@ -604,17 +584,13 @@ impl Task {
                         let (thread, at) = (self.writer.thread(), announcement.record.at);
                         self.turn_log.follow(thread, event, at);
                     }
-                    self.tell(announcement);
+                    self.notify(announcement);
                 }
-                WriterAction::Ask(request) => self.ask(request, None),
+                WriterAction::Ask(request) => self.ask(request),
                 // No tool sends requests while it runs.
                 WriterAction::Deliver(..) => {}
                 WriterAction::Start(effect) => self.start(effect),
-                WriterAction::Stop(effect) => {
-                    if let Some(work) = self.work.remove(&effect) {
-                        work.abort();
-                    }
-                }
+                WriterAction::Stop(effect) => self.work.abort(&effect),
                 WriterAction::SaveBase(base) => {
                     let (journal, id) = (self.journal.clone(), self.id);
                     tokio::spawn(async move {
@@ -625,7 +601,10 @@ impl Task {
                 }
             }
         }
-        self.start_catch_ups();
+        if let Some(stored) = self.writer.stored_thread() {
+            let switched = self.subscribers.start_catch_ups(stored);
+            self.shared.counters.fell_behind.add(switched);
+        }
     }
 }
 
@@ -635,8 +614,9 @@ impl Drop for Task {
         if std::thread::panicking() {
             self.notice(ThreadClosedNotification { thread_id: self.id }.into());
         }
-        for work in self.work.values().chain(self.unattended.values()) {
-            work.abort();
+        self.work.abort_all();
+        for timer in self.unattended.values() {
+            timer.abort();
         }
         let running = self.writer.thread().turn().map(|turn| turn.id.clone());
         if let Some(turn) = running
@@ -644,7 +624,6 @@ impl Drop for Task {
         {
             self.end_turn_tools(turn);
         }
-        self.subscriptions.clear();
-        self.catch_ups.detach();
+        self.subscribers.detach();
     }
 }

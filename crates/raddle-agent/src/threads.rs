@@ -190,7 +190,7 @@ impl Threads {
     /// Sends an event that is not a record to all clients.
     pub fn announce(&self, notification: Notification) {
         let notice = Delivery::Notice(Arc::new(notification));
-        self.shared.tell_others(&notice, |_| false);
+        self.shared.notify_others(&notice, |_| false);
     }
 
     /// Starts a thread. Once it is stored, the subscriber receives the reply, and then events.
@@ -502,7 +502,7 @@ impl ThreadRegistry {
     }
 
     /// Sends an event to the clients that do not receive it as subscribers.
-    pub(crate) fn tell_others(
+    pub(crate) fn notify_others(
         &self,
         notice: &Delivery,
         is_subscriber: impl Fn(&Arc<dyn Subscriber>) -> bool,

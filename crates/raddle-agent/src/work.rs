@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use raddle_core::ports::{Blobs, Journal, Model, ModelEvent, Prompt};
 use raddle_core::{
-    AppendText, CallTool, Command, CompleteItem, ContextEntry, EndModel, Failure, FailureKind,
-    Grant, ItemId, ItemPart, Measure, ModelEnd, Purpose, Scope, Sealed, Seq, Span, StartItem,
-    Timestamp, ToolCall, Usage,
+    AppendText, CallTool, Command, ContextEntry, EndModel, Failure, FailureKind, Grant, ItemId,
+    ItemPart, ItemUpdate, Measure, ModelEnd, Purpose, Scope, Sealed, Seq, Span, Timestamp,
+    ToolCall, UpdateItem, Usage,
 };
 use tokio::sync::mpsc;
 
@@ -142,23 +142,21 @@ fn commands_for(
     summary: &mut String,
 ) -> Vec<Command> {
     match (purpose, event) {
-        (Purpose::Answer, ModelEvent::Started(item, body)) => {
-            vec![Command::StartItem(Box::new(StartItem { call, item, body }))]
-        }
-        (Purpose::Answer, ModelEvent::Text(item, part, text)) => {
-            vec![Command::AppendText(AppendText { item, part, text })]
-        }
-        (Purpose::Answer, ModelEvent::Completed(item, body, sealed)) => {
-            let completed = CompleteItem {
-                call,
-                item,
-                body,
-                sealed: sealed.filter(is_storable),
-            };
-            vec![Command::CompleteItem(Box::new(completed))]
+        (Purpose::Answer, ModelEvent::Item(mut update)) => {
+            if let ItemUpdate::Completed(_, _, sealed) = &mut update {
+                sealed.take_if(|it| !is_storable(it));
+            }
+            vec![Command::UpdateItem(UpdateItem { call, update })]
         }
         // While condensing, the output is the summary and is not shown.
-        (Purpose::Compact, ModelEvent::Text(_, ItemPart::Text, text)) => {
+        (
+            Purpose::Compact,
+            ModelEvent::Item(ItemUpdate::Text(AppendText {
+                part: ItemPart::Text,
+                text,
+                ..
+            })),
+        ) => {
             summary.push_str(&text);
             Vec::new()
         }

@@ -1,7 +1,8 @@
 //! Catch-up of a slow or reconnecting subscriber from the journal.
 
 use crate::{
-    Announcement, Event, ItemId, Record, RecordBody, RequestNumber, Seq, Thread, tell_again,
+    Announcement, Event, ItemId, Record, RecordBody, RequestNumber, Seq, Thread,
+    notifications_on_replay,
 };
 
 /// Reads a thread from the journal for a subscriber that is too slow or has just reconnected.
@@ -54,7 +55,7 @@ impl CatchUpReader {
             self.thread.apply(&record);
             Vec::new()
         } else {
-            tell_again(&mut self.thread, &record)
+            notifications_on_replay(&mut self.thread, &record)
         };
         Announcement {
             record,

@@ -70,12 +70,10 @@ pub enum Command {
     Interrupt(Interrupt),
     /// Answers an open request.
     AnswerRequest(Box<AnswerRequest>),
-    /// The model began an item.
-    StartItem(Box<StartItem>),
-    /// Text was added to an item.
+    /// The model wrote an item, or a part of one.
+    UpdateItem(UpdateItem),
+    /// A tool printed text.
     AppendText(AppendText),
-    /// The model ended an item.
-    CompleteItem(Box<CompleteItem>),
     /// The model called a tool.
     CallTool(Box<CallTool>),
     /// A model call ended.
@@ -292,15 +290,25 @@ pub struct AnswerRequest {
     pub answer: RequestAnswer,
 }
 
-/// The model began an item.
+/// The model wrote an item, or a part of one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StartItem {
+pub struct UpdateItem {
     /// Number of the model call that produced it.
     pub call: u32,
-    /// Id of the new item.
-    pub item: ItemId,
-    /// Content without its texts, which follow.
-    pub body: ItemBody,
+    /// The part that was written.
+    pub update: ItemUpdate,
+}
+
+/// A part of an item that the model writes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ItemUpdate {
+    /// The item begins, with its content but without its texts, which follow.
+    Started(ItemId, Box<ItemBody>),
+    /// Text is added to the item.
+    Text(AppendText),
+    /// The item ends with this content, and with an opaque form that only the vendor can read. An
+    /// item without text of its own may begin and end at once.
+    Completed(ItemId, Box<ItemBody>, Option<crate::Sealed>),
 }
 
 /// Text was added to an item.
@@ -312,19 +320,6 @@ pub struct AppendText {
     pub part: ItemPart,
     /// Text to append to it.
     pub text: String,
-}
-
-/// The model ended an item. An item without text of its own may begin and end at once.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CompleteItem {
-    /// Number of the model call that produced it.
-    pub call: u32,
-    /// Id of the item.
-    pub item: ItemId,
-    /// Final content of the item.
-    pub body: ItemBody,
-    /// Opaque form that only the vendor can read.
-    pub sealed: Option<crate::Sealed>,
 }
 
 /// The model called a tool.

@@ -13,13 +13,13 @@ mod command;
 mod context;
 mod family;
 mod image_header;
+mod notifications;
 mod number;
 pub mod policy;
 pub mod ports;
 mod price;
 mod record;
 mod refusal;
-mod tell;
 mod thread;
 mod thread_writer;
 
@@ -30,16 +30,16 @@ pub use command::*;
 pub use context::{Context, ContextEntry, SharedEntry};
 pub use family::Family;
 pub use image_header::ImageHeader;
+pub use notifications::{
+    ask, goal_view, item_view, list_view, may_call_answer, nano_usd, notification_of_goal,
+    notification_of_usage, notifications_of, notifications_of_open_items, notifications_on_replay,
+    open_item_view, queued_view, settings_view, status_view, turn_view, view,
+};
 pub use number::{Epoch, Seq, Timestamp};
 pub use price::{Price, Rates};
 pub use raddle_protocol::{ItemId, ThreadId, TurnId};
 pub use record::*;
 pub use refusal::{Refusal, Settlement};
-pub use tell::{
-    ask, goal_view, item_view, list_view, may_call_answer, nano_usd, open_item_view, queued_view,
-    settings_view, status_view, tell, tell_again, tell_goal, tell_open, tell_usage, turn_view,
-    view,
-};
 pub use thread::{
     Base, CursorStatus, Effect, Goal, LastTurn, ModelUsage, OpenItem, OpenRequest, OpenTurn,
     POLICY, QueuedInput, RevertPoint, Status, Thread, ToolRef, WaitReason,

@@ -2,7 +2,8 @@
 //!
 //! This vocabulary is permanent: variants and members are added, never renamed or removed, and
 //! every new member has a default. A variant that may need members later is written as an object
-//! even while it is empty. [`tell`](crate::tell) derives the notifications on the wire from it.
+//! even while it is empty. [`notifications_of`](crate::notifications_of) derives the notifications
+//! on the wire from it.
 
 mod ask;
 mod budget;

@@ -111,7 +111,7 @@ pub enum WriterAction {
     /// A caller subscribed; the journal has what it missed, and what follows is sent live.
     Subscribed(SubscriptionStart),
     /// Sends the subscribers an announcement.
-    Tell(Announcement),
+    Announce(Announcement),
     /// Sends a request to the subscribers.
     Ask(RequestNumber),
     /// Delivers the answer to a running tool's request.
@@ -405,7 +405,8 @@ impl ThreadWriter {
             && !batch.announcements.is_empty()
         {
             let announcements = std::mem::take(&mut batch.announcements);
-            return Step::Do(announcements.into_iter().map(WriterAction::Tell).collect());
+            let actions = announcements.into_iter().map(WriterAction::Announce);
+            return Step::Do(actions.collect());
         }
         Step::Append {
             after: batch.after,
@@ -569,7 +570,7 @@ impl ThreadWriter {
             let request = announcement
                 .opened_request()
                 .filter(|it| batch.asks.contains(it));
-            actions.push(WriterAction::Tell(announcement));
+            actions.push(WriterAction::Announce(announcement));
             // Sent at once, so that the order does not depend on other messages of this round.
             actions.extend(request.map(WriterAction::Ask));
         }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use raddle_core::ports::ModelEvent;
 use raddle_core::{
-    AgentMessage, ItemBody, ItemId, ItemPart, ModelEnd, Phase, Reasoning, Sealed, ToolCall, Usage,
+    AgentMessage, AppendText, ItemBody, ItemId, ItemPart, ItemUpdate, ModelEnd, Phase, Reasoning,
+    Sealed, ToolCall, Usage,
 };
 use raddle_model::{CallForm, ItemKind, StreamEvent, Tokens};
 use serde_json::Value;
@@ -21,21 +22,21 @@ pub(crate) fn model_event(
         value,
     };
     let mut ours = |id: Arc<str>| ids.entry(id).or_insert_with(ItemId::mint).clone();
+    let append = |item, part, text| {
+        let text = AppendText { item, part, text };
+        ModelEvent::Item(ItemUpdate::Text(text))
+    };
     match event {
-        StreamEvent::Started { id, kind } => ModelEvent::Started(
-            ours(id),
-            match kind {
+        StreamEvent::Started { id, kind } => {
+            let body = match kind {
                 ItemKind::Message => ItemBody::AgentMessage(AgentMessage::default()),
                 ItemKind::Reasoning => ItemBody::Reasoning(Reasoning::default()),
-            },
-        ),
-        StreamEvent::Text { id, text } => ModelEvent::Text(ours(id), ItemPart::Text, text),
-        StreamEvent::Summary { id, part, text } => {
-            ModelEvent::Text(ours(id), ItemPart::Summary(part), text)
+            };
+            ModelEvent::Item(ItemUpdate::Started(ours(id), Box::new(body)))
         }
-        StreamEvent::Thought { id, part, text } => {
-            ModelEvent::Text(ours(id), ItemPart::Content(part), text)
-        }
+        StreamEvent::Text { id, text } => append(ours(id), ItemPart::Text, text),
+        StreamEvent::Summary { id, part, text } => append(ours(id), ItemPart::Summary(part), text),
+        StreamEvent::Thought { id, part, text } => append(ours(id), ItemPart::Content(part), text),
         StreamEvent::Message {
             id,
             text,
@@ -43,8 +44,8 @@ pub(crate) fn model_event(
             sealed,
         } => {
             let phase = phase.as_deref().and_then(phase_of);
-            let body = ItemBody::AgentMessage(AgentMessage { text, phase });
-            ModelEvent::Completed(ours(id), body, sealed.map(seal))
+            let body = Box::new(ItemBody::AgentMessage(AgentMessage { text, phase }));
+            ModelEvent::Item(ItemUpdate::Completed(ours(id), body, sealed.map(seal)))
         }
         StreamEvent::Reasoning {
             id,
@@ -52,9 +53,9 @@ pub(crate) fn model_event(
             content,
             sealed,
         } => {
-            let body = ItemBody::Reasoning(Reasoning { summary, content });
+            let body = Box::new(ItemBody::Reasoning(Reasoning { summary, content }));
             let sealed = (!sealed.is_null()).then(|| seal(sealed));
-            ModelEvent::Completed(ours(id), body, sealed)
+            ModelEvent::Item(ItemUpdate::Completed(ours(id), body, sealed))
         }
         StreamEvent::Call {
             call_id,

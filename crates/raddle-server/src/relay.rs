@@ -139,8 +139,8 @@ async fn owner(
         });
     }
     match state.threads.peek(id).await {
-        Ok(peek) if peek.live => Ok(None),
-        Ok(peek) if peek.owned => Ok(peek.thread.owner().map(str::to_owned)),
+        Ok(peek) if peek.is_loaded() => Ok(None),
+        Ok(peek) if peek.is_owned() => Ok(peek.thread.owner().map(str::to_owned)),
         Ok(peek) if threads::has_work(&peek) => Err(WireError::ObserverWouldBegin),
         _ => Ok(None),
     }

@@ -340,7 +340,7 @@ impl<'a> LiveThread<'a> {
                 }
                 WriterAction::SaveBase(base) => self.buffer.bases.push(*base),
                 WriterAction::Subscribed(_)
-                | WriterAction::Tell(_)
+                | WriterAction::Announce(_)
                 | WriterAction::Ask(_)
                 | WriterAction::Deliver(..)
                 | WriterAction::Start(_)

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result, bail};
 use raddle_core::{
     Admission, AgentMessage, AppendText, CallTool, Command, CommandRun, Compact, Effect, EndModel,
-    EndTool, Input, InputMessage, ItemBody, ItemPart, ItemStatus, ModelEnd, NamedTool, Output,
-    Purpose, StartItem, StartTurn, ToolCall, TurnId, TurnKind, Usage,
+    EndTool, Input, InputMessage, ItemBody, ItemPart, ItemStatus, ItemUpdate, ModelEnd, NamedTool,
+    Output, Purpose, StartTurn, ToolCall, TurnId, TurnKind, UpdateItem, Usage,
 };
 use support::Rng;
 
@@ -190,19 +190,18 @@ impl TurnWork<'_, '_> {
 
     async fn message(&mut self, call: u32, pieces: Vec<String>) -> Result<()> {
         let item: raddle_core::ItemId = self.rng.id('i').as_str().into();
-        let start = StartItem {
-            call,
-            item: item.clone(),
-            body: ItemBody::AgentMessage(AgentMessage::default()),
-        };
-        self.report(Command::StartItem(Box::new(start))).await?;
+        let body = ItemBody::AgentMessage(AgentMessage::default());
+        let update = ItemUpdate::Started(item.clone(), Box::new(body));
+        self.report(Command::UpdateItem(UpdateItem { call, update }))
+            .await?;
         for text in pieces {
-            let text = AppendText {
+            let update = ItemUpdate::Text(AppendText {
                 item: item.clone(),
                 part: ItemPart::Text,
                 text,
-            };
-            self.report(Command::AppendText(text)).await?;
+            });
+            self.report(Command::UpdateItem(UpdateItem { call, update }))
+                .await?;
         }
         Ok(())
     }

@@ -18,7 +18,8 @@ use std::rc::Rc;
 use raddle_core::ports::Summary;
 use raddle_core::{
     Announcement, Epoch, Event, InjectedItem, Input, ItemBody, ItemId, ModelEnd, Purpose, Record,
-    RecordBody, RequestNumber, Resolution, Seq, Span, Thread, TurnId, tell, tell_again,
+    RecordBody, RequestNumber, Resolution, Seq, Span, Thread, TurnId, notifications_of,
+    notifications_on_replay,
 };
 
 use raddle_protocol::Notification;
@@ -112,9 +113,9 @@ struct ItemFacts {
 
 impl Oracle {
     /// Creates the oracle before the first record.
-    pub fn new(compares_tells: bool) -> Self {
+    pub fn new(compares_notifications: bool) -> Self {
         Self {
-            expected: compares_tells.then(BTreeMap::new),
+            expected: compares_notifications.then(BTreeMap::new),
             ..Self::default()
         }
     }
@@ -129,7 +130,7 @@ impl Oracle {
             self.check_record(&row.record)?;
             self.apply_row(row);
             self.i8_projections_are_derived(&row.record)?;
-            let notifications = tell(&self.fold, &row.record);
+            let notifications = notifications_of(&self.fold, &row.record);
             rejoin::i1_makes_sense(self.view.apply_all(&notifications))?;
             if let Some(expected) = &mut self.expected {
                 expected.insert(row.record.seq, notifications);
@@ -147,7 +148,7 @@ impl Oracle {
     /// Adds a remaining row of a log, as a client receives it that was absent when it was
     /// announced.
     fn replay_row(&mut self, row: &Rc<LogRow>) -> Check {
-        let notifications = tell_again(&mut self.fold, &row.record);
+        let notifications = notifications_on_replay(&mut self.fold, &row.record);
         self.add_row(row);
         rejoin::i1_makes_sense(self.view.apply_all(&notifications))
     }
@@ -332,7 +333,7 @@ impl Oracle {
         requests::withdrawn_with_their_items(self, rows)
     }
 
-    /// I6: what is announced is stored, byte for byte, and announced as `tell` says.
+    /// I6: what is announced is stored, byte for byte, and announced as `notifications_of` says.
     pub fn i6_told_is_stored(&mut self, announcement: &Announcement) -> Check {
         const I6: &str = "I6 told is stored";
         let seq = announcement.record.seq;

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use raddle_core::{Ask, ItemId, ItemPart, Record, RequestNumber, Seq, Thread, TurnId, tell_again};
+use raddle_core::{
+    Ask, ItemId, ItemPart, Record, RequestNumber, Seq, Thread, TurnId, notifications_on_replay,
+};
 use raddle_protocol::{
     Notification, RequestId, ThreadGoal, ThreadItem, ThreadSettings, ThreadStatus,
     ThreadTokenUsage, Turn, TurnPlanStep, TurnStatus,
@@ -93,7 +95,7 @@ impl ClientView {
 
     /// Applies one more record, as a reconnecting client receives it.
     pub fn replay(&mut self, thread: &mut Thread, record: &Record) -> Result<(), ViewError> {
-        self.apply_all(&tell_again(thread, record))
+        self.apply_all(&notifications_on_replay(thread, record))
     }
 
     /// Applies all notifications of a record.

@@ -3,7 +3,7 @@
 mod append;
 mod catch_up;
 mod open;
-mod tell;
+mod outgoing;
 
 use raddle_core::{
     Command, CommandOutcome, Envelope, IdempotentRequest, Refusal, Step, Token, TurnId, WriterEnd,

@@ -7,10 +7,10 @@ use std::collections::{BTreeSet, VecDeque};
 use raddle_core::policy::{Ruling, Verdict};
 use raddle_core::{
     Admission, AgentMessage, AppendText, Ask, AskCommand, AskElicitation, AskPatch, AskPermissions,
-    AskQuestions, AskTool, CallTool, ClientTool, Command, CommandRun, Compact, CompleteItem,
-    EndModel, Failure, FailureKind, GoalStatus, ItemBody, ItemId, ItemPart, ModelEnd, NamedTool,
-    Patch, PlanStep, PlanText, Price, Rates, Reasoning, Sealed, StartItem, StepStatus, Timestamp,
-    ToolCall, UpdatePlan, Usage, UserQuestion,
+    AskQuestions, AskTool, CallTool, ClientTool, Command, CommandRun, Compact, EndModel, Failure,
+    FailureKind, GoalStatus, ItemBody, ItemId, ItemPart, ItemUpdate, ModelEnd, NamedTool, Patch,
+    PlanStep, PlanText, Price, Rates, Reasoning, Sealed, StepStatus, Timestamp, ToolCall,
+    UpdateItem, UpdatePlan, Usage, UserQuestion,
 };
 use support::Rng;
 
@@ -95,12 +95,8 @@ impl CallScript<'_> {
         let item = self.id(*items);
         *items += 1;
         let body = ItemBody::Reasoning(Reasoning::default());
-        let start = StartItem {
-            call: self.call,
-            item: item.clone(),
-            body,
-        };
-        steps.push_back((self.wait(), Command::StartItem(Box::new(start))));
+        let start = self.update(ItemUpdate::Started(item.clone(), Box::new(body)));
+        steps.push_back((self.wait(), start));
         for index in 0..self.rng.range(1, 4) {
             let index = u32::try_from(index).unwrap_or(0);
             let part = if self.rng.percent(70) {
@@ -108,23 +104,20 @@ impl CallScript<'_> {
             } else {
                 ItemPart::Content(index)
             };
-            steps.push_back((self.wait(), self.text(&item, part)));
+            let wait = self.wait();
+            let text = ItemUpdate::Text(self.text(&item, part));
+            steps.push_back((wait, self.update(text)));
         }
         let sealed = Sealed {
             vendor: "v".to_owned(),
             value: serde_json::json!("opaque"),
         };
-        let body = Reasoning {
+        let body = Box::new(ItemBody::Reasoning(Reasoning {
             summary: vec!["thought".to_owned()],
             content: Vec::new(),
-        };
-        let complete = CompleteItem {
-            call: self.call,
-            item,
-            body: ItemBody::Reasoning(body),
-            sealed: Some(sealed),
-        };
-        steps.push_back((self.wait(), Command::CompleteItem(Box::new(complete))));
+        }));
+        let complete = self.update(ItemUpdate::Completed(item, body, Some(sealed)));
+        steps.push_back((self.wait(), complete));
     }
 
     fn talk(&mut self, steps: &mut Steps, items: &mut usize) {
@@ -139,39 +132,36 @@ impl CallScript<'_> {
                 ItemBody::AgentMessage(AgentMessage { text, phase: None })
             }
         };
-        let start = StartItem {
-            call: self.call,
-            item: item.clone(),
-            body: body(""),
-        };
-        steps.push_back((self.wait(), Command::StartItem(Box::new(start.clone()))));
+        let start = self.update(ItemUpdate::Started(item.clone(), Box::new(body(""))));
+        steps.push_back((self.wait(), start.clone()));
         if self.rng.percent(12) {
-            steps.push_back((12, Command::StartItem(Box::new(start))));
+            steps.push_back((12, start));
         }
         let mut message_text = String::new();
         for _ in 0..self.rng.range(1, 14) {
             let text = self.text(&item, ItemPart::Text);
-            if let Command::AppendText(it) = &text {
-                message_text.push_str(&it.text);
-            }
+            message_text.push_str(&text.text);
+            let text = self.update(ItemUpdate::Text(text));
             steps.push_back((self.wait(), text));
         }
         // Some vendors never report that a message is complete.
         if self.rng.percent(80) {
-            let complete = CompleteItem {
-                call: self.call,
-                item: item.clone(),
-                body: body(&message_text),
-                sealed: None,
-            };
-            steps.push_back((self.wait(), Command::CompleteItem(Box::new(complete))));
+            let body = Box::new(body(&message_text));
+            let complete = self.update(ItemUpdate::Completed(item.clone(), body, None));
+            steps.push_back((self.wait(), complete));
             if self.rng.percent(5) {
-                steps.push_back((2, self.text(&item, ItemPart::Text)));
+                let text = ItemUpdate::Text(self.text(&item, ItemPart::Text));
+                steps.push_back((2, self.update(text)));
             }
         }
     }
 
-    fn text(&mut self, item: &ItemId, part: ItemPart) -> Command {
+    fn update(&self, update: ItemUpdate) -> Command {
+        let call = self.call;
+        Command::UpdateItem(UpdateItem { call, update })
+    }
+
+    fn text(&mut self, item: &ItemId, part: ItemPart) -> AppendText {
         let length = if self.rng.percent(6) {
             self.rng.range(200, 900)
         } else {
@@ -181,11 +171,11 @@ impl CallScript<'_> {
         let text = letter
             .to_string()
             .repeat(usize::try_from(length).unwrap_or(1));
-        Command::AppendText(AppendText {
+        AppendText {
             item: item.clone(),
             part,
             text,
-        })
+        }
     }
 
     fn tool(&mut self, steps: &mut Steps, items: &mut usize) {

@@ -64,7 +64,6 @@ impl Task {
                 self.writer
                     .meter(raddle_core::Meter::new(call, move || meter.read()));
                 let running = tokio::spawn(work.run().instrument(span));
-                self.work.retain(|_, work| !work.is_finished());
                 self.work.insert(effect, running.abort_handle());
                 tokio::spawn(async move {
                     // An internal error ends the turn instead of leaving it waiting.
@@ -89,11 +88,9 @@ impl Task {
                     let _ = reporter.send(Command::BeginTurn(begin)).await;
                 };
                 let running = tokio::spawn(beginning.in_current_span());
-                self.work.retain(|_, work| !work.is_finished());
                 self.work.insert(effect, running.abort_handle());
             }
-            // Dropping the sender signals the tool to stop.
-            Effect::StopTool { item } => drop(self.stops.remove(item)),
+            Effect::StopTool { item } => self.work.stop_tool(item),
         }
     }
 
@@ -130,10 +127,8 @@ impl Task {
         let blobs = self.blobs.clone();
         let call = carry_out(gate, blobs, (job, approvals), stopped, reporter.clone());
         let running = tokio::spawn(call.instrument(span));
-        self.work.retain(|_, work| !work.is_finished());
-        self.stops.retain(|_, stop| !stop.is_closed());
-        self.work.insert(effect, running.abort_handle());
-        self.stops.insert(item.clone(), stop);
+        self.work
+            .insert_tool(effect, running.abort_handle(), item.clone(), stop);
         tokio::spawn(async move {
             if running.await.is_err_and(|error| error.is_panic()) {
                 let _ = reporter.send(tool_failed(item, body)).await;
@@ -197,14 +192,8 @@ impl Task {
         let Some(running) = self.writer.thread().turn() else {
             return;
         };
-        if requested.is_some_and(|named| *named != running.id) {
-            return;
+        if requested.is_none_or(|named| *named == running.id) {
+            self.work.cancel_turn(&running.id);
         }
-        for (effect, work) in &self.work {
-            if matches!(effect, Effect::CallModel { turn, .. } if *turn == running.id) {
-                work.abort();
-            }
-        }
-        self.stops.clear();
     }
 }

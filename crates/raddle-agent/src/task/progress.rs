@@ -9,7 +9,7 @@ use raddle_protocol::{
 };
 use tokio::time::{Instant, sleep_until};
 
-use super::{Subscription, Task};
+use super::Task;
 use crate::Delivery;
 
 /// Interval of the notifications. The contract is 5 seconds, and delivery takes time too.
@@ -69,10 +69,9 @@ impl Task {
         }
     }
 
-    /// Whether any subscriber wants progress. Subscribers that catch up are skipped: they have
-    /// older events to read.
+    /// Whether any subscriber receives progress.
     pub(super) fn is_progress_wanted(&self) -> bool {
-        self.progress.0.is_some() && self.subscriptions.iter().any(receives_progress)
+        self.progress.0.is_some() && self.subscribers.want_progress()
     }
 
     /// Sends what the turn waits for.
@@ -95,15 +94,9 @@ impl Task {
             waiting_for,
             since_ms,
         });
-        let notice = Delivery::Notice(Arc::new(progress));
-        self.subscriptions.retain(|subscription| {
-            !receives_progress(subscription) || subscription.notice(&notice)
-        });
+        self.subscribers
+            .notice_progress(&Delivery::Notice(Arc::new(progress)));
     }
-}
-
-fn receives_progress(subscription: &Subscription) -> bool {
-    !subscription.is_catching_up() && subscription.subscriber.wants_progress()
 }
 
 fn on_wire(waiting_for: &WaitReason) -> TurnWaitingFor {

@@ -51,10 +51,7 @@ impl Task {
         tracing::warn!(thread = %self.id, %turn, "the journal is full: the turn ends as failed");
         // A command of this turn may be filling the disk.
         self.end_turn_tools(turn);
-        for (_, work) in std::mem::take(&mut self.work) {
-            work.abort();
-        }
-        self.stops.clear();
+        self.work.abort_all();
         let node = self.shared.node(Epoch(thread.epoch().0 + 1));
         let now = self.shared.now();
         self.writer.fail_turn(thread, node, failure, now, tail);

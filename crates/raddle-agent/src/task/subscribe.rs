@@ -1,18 +1,22 @@
-//! Adding subscribers to the thread.
+//! Adding subscribers to the thread, and the waits of the task for them.
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use raddle_core::ports::BoxFuture;
 use raddle_core::{
-    CatchUpReader, ChangeSettings, Command, CursorStatus, Envelope, RequestNumber, Seq,
-    SubscriptionStart, Token, tell_goal, tell_open, tell_usage,
+    CatchUpReader, ChangeSettings, Command, CursorStatus, Envelope, Seq, SubscriptionStart, Token,
+    notification_of_goal, notification_of_usage, notifications_of_open_items,
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{JOURNAL_TIMEOUT, Task};
+use super::{Caller, JOURNAL_TIMEOUT, Task};
 use crate::open::open_at;
-use crate::{AgentError, Delivery, SubscribeResult, Subscriber};
+use crate::{AgentError, SubscribeResult, Subscriber};
+
+/// Maximum time that the thread waits for subscribers to read their last pages.
+const LAST_PAGES: Duration = Duration::from_secs(2);
 
 /// A subscriber that is about to be added.
 pub(crate) struct NewSubscriber {
@@ -61,6 +65,12 @@ enum StartPoint {
 }
 
 impl Task {
+    pub(super) fn subscribe(&mut self, start: SubscriptionStart) {
+        if let Some(Caller::Subscribe(subscriber)) = self.callers.remove(&start.token) {
+            self.reply_and_add(subscriber, start);
+        }
+    }
+
     /// Replies to a new subscriber, then adds it.
     pub(super) fn reply_and_add(&mut self, subscriber: NewSubscriber, start: SubscriptionStart) {
         let NewSubscriber {
@@ -107,7 +117,7 @@ impl Task {
             };
             Box::pin(async { answer.await.then_some(StartPoint::Whole) })
         };
-        self.pending_subscribers.push_back(PendingSubscriber {
+        self.subscribers.add_pending(PendingSubscriber {
             subscriber: accepted,
             answer,
         });
@@ -116,7 +126,7 @@ impl Task {
     /// Waits for the replies to pending subscribers. Nothing is appended meanwhile, so live events
     /// continue exactly where their reply ends.
     pub(super) async fn add_pending_subscribers(&mut self) {
-        while let Some(pending) = self.pending_subscribers.pop_front() {
+        while let Some(pending) = self.subscribers.next_pending() {
             let PendingSubscriber {
                 subscriber: accepted,
                 answer,
@@ -138,58 +148,48 @@ impl Task {
                 self.add_subscriber(accepted, start_point);
             }
         }
-        let deferred = std::mem::take(&mut self.deferred);
+        let deferred = self.subscribers.take_deferred();
         self.act(deferred);
     }
 
     /// Adds a subscriber. It first receives the current state and the open items, or the records
-    /// after its cursor; then the open requests; then live events.
+    /// after its cursor.
     fn add_subscriber(&mut self, accepted: AcceptedSubscriber, start_point: StartPoint) {
         let AcceptedSubscriber {
             subscriber,
             usage,
             is_returning,
         } = accepted;
-        self.remove_subscriber(&subscriber);
-        self.is_known = true;
+        let stored = self.writer.stored();
         if let StartPoint::After(reader) = start_point {
-            return self.resubscribe(subscriber, reader);
+            return self.subscribers.add_returning(subscriber, reader, stored);
         }
-        self.subscriptions
-            .push(self.catch_ups.subscription(subscriber.clone()));
         let thread = self.writer.thread();
-        let used = tell_usage(thread).filter(|_| usage == UsageReport::Sent);
-        let goal = tell_goal(thread).filter(|_| is_returning);
-        let open = tell_open(thread);
-        let requests: Vec<RequestNumber> = thread.requests().map(|(number, _)| number).collect();
-        let notifications: Vec<_> = used.into_iter().chain(goal).chain(open).collect();
-        // The last notification carries the head: together they cover all records up to it.
-        let (count, stored) = (notifications.len(), self.writer.stored());
-        for (at, notification) in notifications.into_iter().enumerate() {
-            subscriber.deliver(&Delivery::Record {
-                notification: Arc::new(notification),
-                seq: (at + 1 == count).then_some(stored),
-            });
-        }
-        for request in requests {
-            self.ask(request, Some(&*subscriber));
-        }
+        let used = notification_of_usage(thread).filter(|_| usage == UsageReport::Sent);
+        let goal = notification_of_goal(thread).filter(|_| is_returning);
+        let open = notifications_of_open_items(thread);
+        let state = used.into_iter().chain(goal).chain(open).collect();
+        self.subscribers.add(subscriber, state, thread, stored);
     }
 
-    /// Removes a subscriber. Returns whether it was subscribed.
-    pub(super) fn remove_subscriber(&mut self, subscriber: &Arc<dyn Subscriber>) -> bool {
-        let at = self
-            .subscriptions
-            .iter()
-            .position(|subscription| subscription.is(subscriber));
-        at.map(|at| self.subscriptions.remove(at).clear()).is_some()
+    /// Completes nearly finished catch-ups while no append runs, and switches them to live events.
+    pub(super) async fn finish_catch_ups(&mut self) {
+        self.subscribers.join_catch_ups();
+        let until = Instant::now() + LAST_PAGES;
+        while self.writer.stored_thread().is_some()
+            && let Some(mut job) = self.subscribers.nearly_done()
+        {
+            let rest = self.during(timeout_at(until, job.rest())).await;
+            let stored = self.writer.stored_thread();
+            self.subscribers.finish_catch_up(job, rest.ok(), stored);
+        }
     }
 
     /// Applies a new subscriber's changes of settings only if there is no other subscriber and
     /// nothing runs.
     pub(super) fn change_for(&mut self, change: Option<Box<ChangeSettings>>) {
         // A pending command may start a turn.
-        let is_free = self.subscriptions.is_empty()
+        let is_free = self.subscribers.is_empty()
             && self.callers.is_empty()
             && self.writer.thread().turn().is_none();
         let Some(change) = change.filter(|_| is_free) else {

@@ -31,7 +31,7 @@ impl Task {
         let open = self.writer.thread().requests();
         let unanswerable: Vec<RequestNumber> = open
             .map(|(number, _)| number)
-            .filter(|it| !self.could_be_answered(*it))
+            .filter(|it| !self.subscribers.could_answer(*it))
             .collect();
         self.unattended.retain(|request, timer| {
             let is_unanswerable = unanswerable.contains(request);
@@ -47,11 +47,6 @@ impl Task {
                 self.unattended.insert(request, timer);
             }
         }
-    }
-
-    /// Whether a subscriber, present or pending, may answer a request.
-    fn could_be_answered(&self, request: RequestNumber) -> bool {
-        !self.pending_subscribers.is_empty() || self.answerers(request).next().is_some()
     }
 
     fn start_timer(&self, request: RequestNumber) -> Option<AbortHandle> {

@@ -25,11 +25,10 @@ pub(super) enum UnloadReason {
 impl Task {
     /// Time until the thread is unloaded; `None` while it is in use.
     pub(super) fn idle_remaining(&mut self) -> Option<Duration> {
-        self.subscriptions
-            .retain(|subscription| subscription.subscriber.is_connected());
-        let waits = self.starter.is_some() || !self.callers.is_empty();
+        self.subscribers.remove_disconnected();
+        let waits = self.subscribers.has_starter() || !self.callers.is_empty();
         let runs = self.writer.thread().turn().is_some();
-        if waits || runs || self.closed || !self.subscriptions.is_empty() {
+        if waits || runs || self.closed || !self.subscribers.is_empty() {
             self.idle_since = None;
             return None;
         }
@@ -78,7 +77,7 @@ impl Task {
 
     /// Notifies that the thread is no longer in memory, unless no client knew that it was.
     pub(super) fn notify_not_loaded(&mut self) {
-        if self.is_known {
+        if self.subscribers.is_known() {
             let status = ThreadStatusChangedNotification {
                 thread_id: self.id,
                 status: ThreadStatus::NotLoaded,
@@ -88,7 +87,7 @@ impl Task {
     }
 
     pub(super) fn notify_unloaded(&mut self) {
-        if self.unloading == Some(UnloadReason::Idle) && self.is_known {
+        if self.unloading == Some(UnloadReason::Idle) && self.subscribers.is_known() {
             self.notify_not_loaded();
             self.notice_all(ThreadClosedNotification { thread_id: self.id }.into());
         }

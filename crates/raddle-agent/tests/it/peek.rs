@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use raddle_agent::{AgentError, Options, Threads};
+use raddle_agent::{AgentError, Options, Ownership, Threads};
 use raddle_core::ports::{Journal, ListQuery, ReadError};
 use raddle_core::{Refusal, Status, ThreadId};
 use raddle_store::{FaultMode, FaultyJournal};
@@ -19,9 +19,11 @@ async fn peeking_does_not_take_over_a_thread() {
     let (second, _alive) = node(folder.path(), "second");
     let thread = begin(&first, id, client().0).await;
     let local_view = first.peek(id).await.expect("a look");
-    assert!(local_view.live && local_view.owned);
+    assert_eq!(local_view.ownership, Ownership::Loaded);
+    assert!(local_view.is_loaded() && local_view.is_owned());
     let remote_view = second.peek(id).await.expect("a look");
-    assert!(!remote_view.live && remote_view.owned);
+    assert_eq!(remote_view.ownership, Ownership::OwnedElsewhere);
+    assert!(!remote_view.is_loaded() && remote_view.is_owned());
     assert_eq!(remote_view.thread, local_view.thread);
     assert_eq!((first.loaded(), second.loaded()), (vec![id], vec![]));
     // The owner is not affected.
@@ -33,7 +35,8 @@ async fn peeking_does_not_take_over_a_thread() {
     // Without its lock the owner counts as dead.
     drop(alive);
     let remote_view = second.peek(id).await.expect("a look");
-    assert!(!remote_view.live && !remote_view.owned);
+    assert_eq!(remote_view.ownership, Ownership::Unowned);
+    assert!(!remote_view.is_loaded() && !remote_view.is_owned());
 }
 
 #[tokio::test]

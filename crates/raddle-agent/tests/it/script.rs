@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use raddle_core::ports::{BoxFuture, Model, ModelAnswer, ModelEvent, Prompt};
 use raddle_core::{
-    AgentMessage, ContextEntry, Failure, FailureKind, Input, ItemBody, ItemId, ItemPart, ModelEnd,
-    Price, Sealed, Settings, SharedEntry, Timestamp, ToolCall, Usage,
+    AgentMessage, AppendText, ContextEntry, Failure, FailureKind, Input, ItemBody, ItemId,
+    ItemPart, ItemUpdate, ModelEnd, Price, Sealed, Settings, SharedEntry, Timestamp, ToolCall,
+    Usage,
 };
 use serde_json::json;
 use tokio::sync::Notify;
@@ -93,24 +94,22 @@ impl Model for ScriptedAnswers {
         let mut end = ModelEnd::Done {};
         for line in lines.unwrap_or_default() {
             let id = ItemId::mint();
-            let open = ItemBody::AgentMessage(AgentMessage::default());
+            let open = Box::new(ItemBody::AgentMessage(AgentMessage::default()));
+            let append = |text: &str| AppendText {
+                item: id.clone(),
+                part: ItemPart::Text,
+                text: text.to_owned(),
+            };
+            let item = ModelEvent::Item;
             match line {
                 ScriptLine::Says(text) => {
-                    events.push_back(ModelEvent::Started(id.clone(), open));
-                    events.push_back(ModelEvent::Text(
-                        id.clone(),
-                        ItemPart::Text,
-                        text.to_owned(),
-                    ));
-                    let whole = AgentMessage {
+                    events.push_back(item(ItemUpdate::Started(id.clone(), open)));
+                    events.push_back(item(ItemUpdate::Text(append(text))));
+                    let whole = Box::new(ItemBody::AgentMessage(AgentMessage {
                         text: text.to_owned(),
                         phase: None,
-                    };
-                    events.push_back(ModelEvent::Completed(
-                        id,
-                        ItemBody::AgentMessage(whole),
-                        None,
-                    ));
+                    }));
+                    events.push_back(item(ItemUpdate::Completed(id, whole, None)));
                 }
                 ScriptLine::Seals(depth) => {
                     let nested = (1..depth).fold(json!([]), |inner, _| json!([inner]));
@@ -118,12 +117,11 @@ impl Model for ScriptedAnswers {
                         vendor: "test".to_owned(),
                         value: nested,
                     };
-                    let whole = ItemBody::AgentMessage(AgentMessage::default());
-                    events.push_back(ModelEvent::Completed(id, whole, Some(sealed)));
+                    events.push_back(item(ItemUpdate::Completed(id, open, Some(sealed))));
                 }
                 ScriptLine::Begins(text) => {
-                    events.push_back(ModelEvent::Started(id.clone(), open));
-                    events.push_back(ModelEvent::Text(id, ItemPart::Text, text.to_owned()));
+                    events.push_back(item(ItemUpdate::Started(id.clone(), open)));
+                    events.push_back(item(ItemUpdate::Text(append(text))));
                 }
                 ScriptLine::Calls(tool, arguments) => {
                     let call = ToolCall {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::BoxFuture;
 use crate::{
-    ItemBody, ItemId, ItemPart, ModelEnd, Price, Purpose, Sealed, Settings, SharedEntry, ThreadId,
-    ToolCall, Usage,
+    ItemId, ItemUpdate, ModelEnd, Price, Purpose, Settings, SharedEntry, ThreadId, ToolCall, Usage,
 };
 
 /// A model that can be called.
@@ -69,12 +68,8 @@ pub struct FreeformSpec {
 /// An event of a model's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelEvent {
-    /// An item begins, without its texts.
-    Started(ItemId, ItemBody),
-    /// Text is added to an item.
-    Text(ItemId, ItemPart, String),
-    /// An item ends, with this content.
-    Completed(ItemId, ItemBody, Option<Sealed>),
+    /// The model writes an item, or a part of one.
+    Item(ItemUpdate),
     /// The model calls a tool.
     Tool(ItemId, ToolCall),
     /// The answer is over.

@@ -2,8 +2,8 @@
 
 use super::{Decision, OpenTurn, Thread, closing};
 use crate::{
-    AppendText, CompleteItem, Delta, Event, Item, ItemStarted, ItemStatus, RecordBody, Refusal,
-    StartItem, Timestamp,
+    AppendText, Delta, Event, Item, ItemBody, ItemId, ItemStarted, ItemStatus, ItemUpdate,
+    RecordBody, Refusal, Sealed, Timestamp, UpdateItem,
 };
 
 /// Limit: text of one open item; beyond it, the rest is dropped.
@@ -13,13 +13,26 @@ fn item_bytes_max() -> u64 {
     crate::bugs::bound(8 << 20, 1_300)
 }
 
-pub(super) fn start(thread: &Thread, it: StartItem, now: Timestamp) -> Result<Decision, Refusal> {
-    let turn = turn_of_call(thread, it.call)?;
-    if thread.open_item(&it.item).is_some() {
-        return Err(Refusal::ItemExists);
+pub(super) fn update(thread: &Thread, it: UpdateItem, now: Timestamp) -> Result<Decision, Refusal> {
+    match it.update {
+        ItemUpdate::Started(item, body) => {
+            let turn = turn_of_call(thread, it.call)?;
+            start(thread, turn, new_item(item, *body, now))
+        }
+        // The texts of a call are closed when it ends, so an open item is one of the running call.
+        ItemUpdate::Text(text) => append(thread, text),
+        ItemUpdate::Completed(item, body, sealed) => {
+            let turn = turn_of_call(thread, it.call)?;
+            complete(thread, turn, item, *body, sealed, now)
+        }
     }
-    let item = new_item(it.item, it.body, now);
-    Ok(vec![started(turn, item)].into())
+}
+
+fn start(thread: &Thread, turn: &OpenTurn, item: Item) -> Result<Decision, Refusal> {
+    match thread.open_item(&item.id) {
+        Some(_) => Err(Refusal::ItemExists),
+        None => Ok(vec![started(turn, item)].into()),
+    }
 }
 
 /// Appends text to an open item: the model's, or a tool's output.
@@ -61,27 +74,29 @@ pub(super) fn append(thread: &Thread, it: AppendText) -> Result<Decision, Refusa
     Ok(deltas.into())
 }
 
-pub(super) fn complete(
+fn complete(
     thread: &Thread,
-    it: CompleteItem,
+    turn: &OpenTurn,
+    id: ItemId,
+    body: ItemBody,
+    sealed: Option<Sealed>,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
-    let turn = turn_of_call(thread, it.call)?;
     let mut bodies = Vec::new();
-    let mut item = match thread.open_item(&it.item) {
+    let mut item = match thread.open_item(&id) {
         Some(open) if !open.is_text() => return Err(Refusal::NoItem),
         Some(open) => open.item.clone(),
         // It had no text while it was open.
         None => {
-            let item = new_item(it.item, it.body.clone(), now);
+            let item = new_item(id, body.clone(), now);
             bodies.push(started(turn, item.clone()));
             item
         }
     };
     item.status = ItemStatus::Completed;
     item.completed_at = Some(now);
-    item.body = it.body;
-    item.sealed = it.sealed;
+    item.body = body;
+    item.sealed = sealed;
     bodies.push(closing::completed(turn, item));
     Ok(bodies.into())
 }
@@ -95,7 +110,7 @@ pub(super) fn turn_of_call(thread: &Thread, call: u32) -> Result<&OpenTurn, Refu
     }
 }
 
-pub(super) fn new_item(id: crate::ItemId, body: crate::ItemBody, now: Timestamp) -> Item {
+pub(super) fn new_item(id: ItemId, body: ItemBody, now: Timestamp) -> Item {
     Item {
         id,
         status: ItemStatus::InProgress,

@@ -3,7 +3,7 @@
 use super::{Announcement, ThreadWriter, Token, reserve};
 use crate::{
     Class, Command, CommandOutcome, Delta, Event, ItemId, Record, RecordBody, Refusal,
-    RequestNumber, Reserved, Resolution, Seq, Timestamp, tell,
+    RequestNumber, Reserved, Resolution, Seq, Timestamp, notifications_of,
 };
 
 /// Size of a round at which it accepts no more reports of work.
@@ -131,7 +131,7 @@ impl ThreadWriter {
         {
             batch.announcements.push(Announcement {
                 record: record.clone(),
-                notifications: tell(&self.thread, record),
+                notifications: notifications_of(&self.thread, record),
             });
         }
     }
@@ -158,7 +158,7 @@ impl ThreadWriter {
         } else {
             batch.announcements.push(Announcement {
                 record: record.clone(),
-                notifications: tell(&self.thread, &record),
+                notifications: notifications_of(&self.thread, &record),
             });
         }
         batch.records.push(record);

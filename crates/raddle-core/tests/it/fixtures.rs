@@ -317,39 +317,39 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             turn: (!word(1).is_empty()).then(|| word(1).into()),
             cause: Cause::Client { principal: None },
         }),
-        "message" => Command::StartItem(Box::new(StartItem {
-            call,
-            item: word(1).into(),
-            body: ItemBody::AgentMessage(AgentMessage::default()),
-        })),
-        "text" => Command::AppendText(AppendText {
-            item: word(1).into(),
-            part: ItemPart::Text,
-            text: word(2).to_owned(),
-        }),
+        "message" => {
+            let body = ItemBody::AgentMessage(AgentMessage::default());
+            start_item(call, word(1), body)
+        }
+        "text" => {
+            let update = ItemUpdate::Text(AppendText {
+                item: word(1).into(),
+                part: ItemPart::Text,
+                text: word(2).to_owned(),
+            });
+            Command::UpdateItem(UpdateItem { call, update })
+        }
         "printed" => Command::AppendText(AppendText {
             item: word(1).into(),
             part: ItemPart::Printed,
             text: word(2).to_owned(),
         }),
-        "said" => Command::CompleteItem(Box::new(CompleteItem {
-            call: word(3).parse().unwrap_or(call),
-            item: word(1).into(),
-            body: ItemBody::AgentMessage(AgentMessage {
+        "said" => {
+            let message = AgentMessage {
                 text: word(2).to_owned(),
                 phase: None,
-            }),
-            sealed: None,
-        })),
-        "thought" => Command::CompleteItem(Box::new(CompleteItem {
-            call,
-            item: word(1).into(),
-            body: ItemBody::Reasoning(Reasoning::default()),
-            sealed: Some(Sealed {
+            };
+            let call = word(3).parse().unwrap_or(call);
+            complete_item(call, word(1), ItemBody::AgentMessage(message), None)
+        }
+        "thought" => {
+            let sealed = Sealed {
                 vendor: "v".to_owned(),
                 value: serde_json::json!({}),
-            }),
-        })),
+            };
+            let body = ItemBody::Reasoning(Reasoning::default());
+            complete_item(call, word(1), body, Some(sealed))
+        }
         "call" => {
             let admission = admission(words.get(4..).unwrap_or_default(), word(2), word(3), now);
             let approve_on_timeout = words.iter().any(|word| word == "then-yes");
@@ -648,6 +648,16 @@ const PRICE: Price = Price {
     },
     long: None,
 };
+
+pub fn start_item(call: u32, item: &str, body: ItemBody) -> Command {
+    let update = ItemUpdate::Started(item.into(), Box::new(body));
+    Command::UpdateItem(UpdateItem { call, update })
+}
+
+pub fn complete_item(call: u32, item: &str, body: ItemBody, sealed: Option<Sealed>) -> Command {
+    let update = ItemUpdate::Completed(item.into(), Box::new(body), sealed);
+    Command::UpdateItem(UpdateItem { call, update })
+}
 
 fn end_model(call: u32, end: ModelEnd, tokens: &str) -> Command {
     Command::EndModel(Box::new(EndModel {

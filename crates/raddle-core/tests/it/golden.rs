@@ -60,7 +60,7 @@ fn journals_fold_and_produce_notifications() {
         let mut summary = None;
         for record in &records {
             thread.apply(record);
-            notifications += tell(&thread, record).len();
+            notifications += notifications_of(&thread, record).len();
             context.apply(record);
             Summary::fold(&mut summary, record);
             assert_well_formed(&context.entries());

@@ -9,6 +9,8 @@ mod goal;
 mod golden;
 /// Filters, content and order of lists.
 mod lists;
+/// Notifications on the wire.
+mod notifications;
 /// Rulings of the policy on acts.
 mod policy;
 /// Laws of the fold, on random histories of a thread.
@@ -25,7 +27,5 @@ mod revert;
 mod rules;
 /// A simulated thread, driven by a list of choices.
 mod simulated;
-/// Notifications on the wire.
-mod tell;
 /// State machine of the thread writer.
 mod thread_writer;

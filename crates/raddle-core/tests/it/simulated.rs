@@ -81,7 +81,7 @@ impl SimulatedThread {
         for action in actions {
             match action {
                 WriterAction::Reply(token, result) => self.replies.push((token, result)),
-                WriterAction::Tell(announcement) => self.announcements.push(announcement),
+                WriterAction::Announce(announcement) => self.announcements.push(announcement),
                 WriterAction::Start(effect) => self.starts.push(effect),
                 WriterAction::SaveBase(base) => self.bases.push(*base),
                 WriterAction::Stop(effect) => self.stops.push(effect),

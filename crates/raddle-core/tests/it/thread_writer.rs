@@ -49,12 +49,15 @@ fn nothing_goes_out_before_it_is_stored() {
         .iter()
         .map(|action| match action {
             WriterAction::Reply(it, Ok(CommandOutcome::Started { .. })) if *it == token => "reply",
-            WriterAction::Tell(_) => "tell",
+            WriterAction::Announce(_) => "announce",
             WriterAction::Start(Effect::CallModel { .. }) => "start",
             other => panic!("not expected: {other:?}"),
         })
         .collect();
-    assert_eq!(kinds, ["reply", "tell", "tell", "tell", "start"]);
+    assert_eq!(
+        kinds,
+        ["reply", "announce", "announce", "announce", "start"]
+    );
 }
 
 #[test]

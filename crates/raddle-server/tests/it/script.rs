@@ -9,8 +9,8 @@ use raddle_core::ports::{
     Blobs, BoxFuture, Journal, Model, ModelAnswer, ModelEvent, Pages, Prompt,
 };
 use raddle_core::{
-    AgentMessage, ContextEntry, Failure, FailureKind, Image, Input, ItemBody, ItemId, ItemPart,
-    ModelEnd, Price, Settings, SharedEntry, Timestamp, ToolCall, Usage,
+    AgentMessage, AppendText, ContextEntry, Failure, FailureKind, Image, Input, ItemBody, ItemId,
+    ItemPart, ItemUpdate, ModelEnd, Price, Settings, SharedEntry, Timestamp, ToolCall, Usage,
 };
 use raddle_server::AgentDeps;
 use raddle_store::MemoryJournal;
@@ -125,31 +125,20 @@ impl Model for AnswerScript {
         let events = match text {
             Some(text) if text.starts_with("calls ") => calls(&text),
             Some(text) if text.ends_with('…') => {
-                let id = ItemId::mint();
-                let open = ItemBody::AgentMessage(AgentMessage::default());
-                let text = text.trim_end_matches('…').to_owned();
-                let events = [
-                    ModelEvent::Started(id.clone(), open),
-                    ModelEvent::Text(id, ItemPart::Text, text),
-                ];
                 return Box::new(QueuedEvents {
-                    events: VecDeque::from(events),
+                    events: begun(&ItemId::mint(), text.trim_end_matches('…')),
                     ends: false,
                 });
             }
             Some(text) => {
                 let id = ItemId::mint();
-                let open = ItemBody::AgentMessage(AgentMessage::default());
-                let message = AgentMessage {
-                    text: text.clone(),
-                    phase: None,
-                };
-                VecDeque::from([
-                    ModelEvent::Started(id.clone(), open),
-                    ModelEvent::Text(id.clone(), ItemPart::Text, text),
-                    ModelEvent::Completed(id, ItemBody::AgentMessage(message), None),
-                    ModelEvent::Ended(ModelEnd::Done {}, Some(Usage::default())),
-                ])
+                let mut events = begun(&id, &text);
+                let message = ItemBody::AgentMessage(AgentMessage { text, phase: None });
+                let completed = ItemUpdate::Completed(id, Box::new(message), None);
+                events.push_back(ModelEvent::Item(completed));
+                let usage = Some(Usage::default());
+                events.push_back(ModelEvent::Ended(ModelEnd::Done {}, usage));
+                events
             }
             None => {
                 let error = Failure::new(FailureKind::Other, "the script has no more lines");
@@ -158,6 +147,21 @@ impl Model for AnswerScript {
         };
         Box::new(QueuedEvents { events, ends: true })
     }
+}
+
+/// The beginning of a message, with its text.
+fn begun(id: &ItemId, text: &str) -> VecDeque<ModelEvent> {
+    let open = ItemBody::AgentMessage(AgentMessage::default());
+    let text = AppendText {
+        item: id.clone(),
+        part: ItemPart::Text,
+        text: text.to_owned(),
+    };
+    let updates = [
+        ItemUpdate::Started(id.clone(), Box::new(open)),
+        ItemUpdate::Text(text),
+    ];
+    updates.map(ModelEvent::Item).into()
 }
 
 fn calls(text: &str) -> VecDeque<ModelEvent> {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use raddle_core::{CatchUpReader, CursorStatus, Event, Record, RecordBody, RequestNumber, Seq};
 
-use super::tell::sent_request;
+use super::outgoing::sent_request;
 use crate::check::{Check, broken, rejoin};
 use crate::client::{Link, ToClient};
 use crate::client_view::{AnnouncedRecord, ClientView};

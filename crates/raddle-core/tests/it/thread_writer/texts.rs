@@ -29,7 +29,7 @@ fn deltas_of_one_round_are_one_record() {
     assert_eq!(
         actions
             .iter()
-            .filter(|action| matches!(action, WriterAction::Tell(_)))
+            .filter(|action| matches!(action, WriterAction::Announce(_)))
             .count(),
         2
     );

@@ -230,7 +230,7 @@ fn a_request_is_sent_before_later_announcements() {
     let actions = sim.owner.appended(Ok(head));
     let order = actions.iter().filter_map(|action| match action {
         WriterAction::Ask(_) => Some("asked"),
-        WriterAction::Tell(announcement) => match &announcement.record.body {
+        WriterAction::Announce(announcement) => match &announcement.record.body {
             RecordBody::Event(event) => match &**event {
                 Event::ItemStarted(_) => Some("item"),
                 Event::ModelEnded(_) => Some("usage"),

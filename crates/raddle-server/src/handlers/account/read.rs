@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use raddle_config::{KeySource, SignInKind, VendorRequestError};
+use raddle_config::{KeySource, SignInKind};
 use raddle_protocol::methods::AccountRead;
 use raddle_protocol::{Account, ChatgptAccount, GetAccountResponse, PlanType};
 

@@ -71,11 +71,7 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadFork>) {
             }
         };
         session.relay.forget(to);
-        let peek = PeekResult {
-            thread,
-            live: true,
-            owned: true,
-        };
+        let peek = PeekResult::loaded(thread);
         Box::pin(async move {
             let _reservation = reservation;
             let answer = response(&threads_handle, &peek, params.exclude_turns).await;

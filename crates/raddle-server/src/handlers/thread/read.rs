@@ -30,7 +30,7 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadRead>) {
     let file = state.options.paths.threads.as_ref();
     let file = file.filter(|_| !thread.ephemeral);
     thread.path = file.map(|file| file.display().to_string());
-    if !peek.live {
+    if !peek.is_loaded() {
         thread.status = ThreadStatus::NotLoaded;
     }
     if params.include_turns {

@@ -95,11 +95,7 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadResume>) {
             }
         };
         session.relay.forget(id);
-        let peek = PeekResult {
-            thread,
-            live: true,
-            owned: true,
-        };
+        let peek = PeekResult::loaded(thread);
         Box::pin(async move {
             let _reservation = reservation;
             let answer = response(&threads_handle, &peek, &params).await;
@@ -115,7 +111,7 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadResume>) {
 async fn would_begin(threads: &Threads, id: ThreadId) -> bool {
     match threads.peek(id).await {
         // Its owner has resumed the work.
-        Ok(peek) if peek.live || peek.owned => false,
+        Ok(peek) if peek.is_owned() => false,
         Ok(peek) => threads::has_work(&peek),
         // Opening the thread fails with the same error, which the client receives.
         Err(_) => false,

@@ -208,7 +208,7 @@ impl<'a> TurnReader<'a> {
             }),
             None => turn_view(entry),
         };
-        let is_owned = self.peek.is_none_or(|peek| peek.owned);
+        let is_owned = self.peek.is_none_or(PeekResult::is_owned);
         if turn.status == wire::TurnStatus::InProgress && !is_owned {
             turn.status = wire::TurnStatus::Interrupted;
         }

@@ -8,14 +8,14 @@ use raddle_core::ports::{Blobs, Journal, ReadError};
 use raddle_core::{Announcement, CatchUpReader, Record, Seq, ThreadId};
 use raddle_protocol::{Notification, ThreadClosedNotification};
 
-use super::super::RETRY_DELAY;
 use super::notices::Notices;
 use super::{ClosedFlag, PAGE_BYTES};
 use crate::images::show_in_notification;
+use crate::task::RETRY_DELAY;
 use crate::{Delivery, Subscriber};
 
 /// Catch-up of one subscriber.
-pub(in super::super) struct CatchUpJob {
+pub(in crate::task) struct CatchUpJob {
     pub(super) id: ThreadId,
     pub(super) subscription: u64,
     pub(super) subscriber: Arc<dyn Subscriber>,
@@ -36,7 +36,7 @@ pub(in super::super) struct CatchUpJob {
 
 /// Result of reading a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum ReadProgress {
+pub(in crate::task) enum ReadProgress {
     /// There is more.
     More,
     /// All records that were stored at the time of the read.
@@ -67,7 +67,7 @@ impl CatchUpJob {
     }
 
     /// Delivers all remaining records.
-    pub(super) async fn rest(&mut self) -> ReadProgress {
+    pub(in crate::task) async fn rest(&mut self) -> ReadProgress {
         loop {
             let page = self.page().await;
             if page != ReadProgress::More {
@@ -105,7 +105,7 @@ impl CatchUpJob {
             if !self.subscriber.has_capacity() {
                 return ReadProgress::Blocked;
             }
-            if !self.tell(record).await {
+            if !self.deliver_record(record).await {
                 return ReadProgress::Closed;
             }
         }
@@ -130,7 +130,7 @@ impl CatchUpJob {
         }
     }
 
-    async fn tell(&mut self, record: Record) -> bool {
+    async fn deliver_record(&mut self, record: Record) -> bool {
         let Announcement {
             record,
             notifications,

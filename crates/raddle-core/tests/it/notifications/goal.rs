@@ -3,14 +3,14 @@
 use raddle_core::*;
 use serde_json::json;
 
-use super::notifications_of;
+use super::notifications_after;
 use crate::fixtures;
 use crate::simulated::SimulatedThread;
 
 /// A notification names the turn in which the goal changed, if there was one.
 #[test]
 fn changes_of_the_goal_are_announced() {
-    let notifications = notifications_of(&[
+    let notifications = notifications_after(&[
         "goal to \"a poem\" within 100",
         "goes t1",
         "call i1 update_goal \"x\" goal blocked",
@@ -42,7 +42,8 @@ fn changes_of_the_goal_are_announced() {
 fn a_new_subscriber_receives_the_goal() {
     let mut sim = SimulatedThread::new();
     let goal_state = |sim: &SimulatedThread| {
-        let notification = tell_goal(sim.owner.thread()).expect("a thread that was started");
+        let notification = notification_of_goal(sim.owner.thread());
+        let notification = notification.expect("a thread that was started");
         (
             notification.method(),
             serde_json::to_value(&notification).expect("JSON"),

@@ -57,7 +57,7 @@ impl SimWorld {
                     }
                 }
                 WriterAction::Subscribed(start) => self.subscribed(thread, node, start)?,
-                WriterAction::Tell(announcement) => {
+                WriterAction::Announce(announcement) => {
                     self.lanes[thread].oracle.i6_told_is_stored(&announcement)?;
                     self.announce(thread, node, announcement);
                 }

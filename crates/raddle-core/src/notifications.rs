@@ -11,9 +11,9 @@ mod view;
 
 pub use ask::{ask, may_call_answer};
 pub use budget::nano_usd;
-pub use goal::{goal_view, tell_goal};
+pub use goal::{goal_view, notification_of_goal};
 pub use item::queued_view;
-pub use open::{tell_open, tell_usage};
+pub use open::{notification_of_usage, notifications_of_open_items};
 pub use view::{item_view, list_view, open_item_view, status as status_view, turn_view, view};
 
 use raddle_protocol as wire;
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Returns the notifications for a record, in order. `thread` is the state just after that record.
-pub fn tell(thread: &Thread, record: &Record) -> Vec<Notification> {
+pub fn notifications_of(thread: &Thread, record: &Record) -> Vec<Notification> {
     let Some(id) = thread.id() else {
         return Vec::new();
     };
@@ -46,8 +46,10 @@ pub fn tell(thread: &Thread, record: &Record) -> Vec<Notification> {
         notifications.extend(status.take());
     }
     match &record.body {
-        RecordBody::Delta(delta) => notifications.extend(tell_delta(thread, id, delta)),
-        RecordBody::Event(event) => tell_event(thread, id, event, record, &mut notifications),
+        RecordBody::Delta(delta) => notifications.extend(notification_of_delta(thread, id, delta)),
+        RecordBody::Event(event) => {
+            notifications_of_event(thread, id, event, record, &mut notifications);
+        }
     }
     notifications.extend(status);
     notifications
@@ -61,10 +63,10 @@ fn is_answer(body: &RecordBody) -> bool {
 }
 
 /// Folds a record into a thread, and returns the notifications for a client that reconnects and
-/// knows nothing of the items that began after its cursor. These are the ones of [`tell`]; for a
-/// saved item they also contain the text that the thread did not have yet, because its deltas are
-/// gone.
-pub fn tell_again(thread: &mut Thread, record: &Record) -> Vec<Notification> {
+/// knows nothing of the items that began after its cursor. These are the ones of
+/// [`notifications_of`]; for a saved item they also contain the text that the thread did not have
+/// yet, because its deltas are gone.
+pub fn notifications_on_replay(thread: &mut Thread, record: &Record) -> Vec<Notification> {
     let saved = match &record.body {
         RecordBody::Event(event) => match &**event {
             Event::ItemSaved(it) => Some(it),
@@ -78,7 +80,7 @@ pub fn tell_again(thread: &mut Thread, record: &Record) -> Vec<Notification> {
         return if is_torn {
             Vec::new()
         } else {
-            tell(thread, record)
+            notifications_of(thread, record)
         };
     };
     // A long item is saved more than once, and each time whole.
@@ -102,8 +104,8 @@ pub fn tell_again(thread: &mut Thread, record: &Record) -> Vec<Notification> {
     let Some(id) = thread.id() else {
         return Vec::new();
     };
-    let notifications = texts.iter().filter_map(|text| tell_delta(thread, id, text));
-    notifications.collect()
+    let notification = |text| notification_of_delta(thread, id, text);
+    texts.iter().filter_map(notification).collect()
 }
 
 /// Whether text in front of this delta is missing, because it is being removed: the event that
@@ -114,7 +116,7 @@ fn is_torn(thread: &Thread, delta: &Delta) -> bool {
     open.is_some_and(|open| delta.offset > known(open))
 }
 
-fn tell_event(
+fn notifications_of_event(
     thread: &Thread,
     id: ThreadId,
     event: &Event,
@@ -282,7 +284,7 @@ fn tell_event(
     }
 }
 
-fn tell_delta(thread: &Thread, id: ThreadId, delta: &Delta) -> Option<Notification> {
+fn notification_of_delta(thread: &Thread, id: ThreadId, delta: &Delta) -> Option<Notification> {
     let open = thread.open_item(&delta.item)?;
     let turn_id = thread.turn()?.id.clone();
     let item_id = delta.item.clone();

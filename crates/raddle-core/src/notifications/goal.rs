@@ -20,7 +20,7 @@ pub(super) fn goal_notification(thread: &Thread, id: ThreadId, record: &Record) 
 }
 
 /// Returns the state of the goal, for a new subscriber.
-pub fn tell_goal(thread: &Thread) -> Option<Notification> {
+pub fn notification_of_goal(thread: &Thread) -> Option<Notification> {
     Some(goal_state(thread, thread.id()?, None))
 }
 

@@ -13,7 +13,7 @@ use crate::fixtures;
 use crate::simulated::SimulatedThread;
 
 /// Runs lines, each in a round of its own, and returns the notifications since the beginning.
-fn notifications_of(lines: &[&str]) -> Vec<(String, Value)> {
+fn notifications_after(lines: &[&str]) -> Vec<(String, Value)> {
     let mut sim = SimulatedThread::new();
     sim.announcements.clear();
     for line in lines {
@@ -42,7 +42,7 @@ fn methods(notifications: &[(String, Value)]) -> Vec<&str> {
 
 #[test]
 fn a_plain_turn() {
-    let notifications = notifications_of(&[
+    let notifications = notifications_after(&[
         "start t1 \"hi\"",
         "message i1",
         "text i1 \"hel\"",
@@ -104,12 +104,7 @@ fn an_item_begins_without_its_text() {
         sim.report(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
         sim.settle();
         sim.announcements.clear();
-        sim.report(Command::CompleteItem(Box::new(CompleteItem {
-            call: 1,
-            item: "i1".into(),
-            body,
-            sealed: None,
-        })));
+        sim.report(fixtures::complete_item(1, "i1", body, None));
         sim.settle();
         let notifications = wire_notifications(&sim);
         assert_eq!(methods(&notifications), ["item/started", "item/completed"]);
@@ -141,11 +136,7 @@ fn each_text_grows_under_its_own_name() {
         let mut sim = SimulatedThread::new();
         sim.report(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
         sim.settle();
-        sim.report(Command::StartItem(Box::new(StartItem {
-            call: 1,
-            item: "i1".into(),
-            body,
-        })));
+        sim.report(fixtures::start_item(1, "i1", body));
         sim.settle();
         sim.announcements.clear();
         sim.report(Command::AppendText(AppendText {
@@ -214,14 +205,14 @@ fn a_turn_ends_with_its_last_whole_message() {
         ("message i1", json!([""])),
         ("thought i1", json!([])),
     ] {
-        let notifications = notifications_of(&[&["start t1 \"hi\"", line][..], &tool].concat());
+        let notifications = notifications_after(&[&["start t1 \"hi\"", line][..], &tool].concat());
         let (method, params) = notifications.last().expect("the turn's end");
         assert_eq!(method, "turn/completed");
         let items = params["turn"]["items"].as_array().expect("items");
         let texts: Value = items.iter().map(|item| item["text"].clone()).collect();
         assert_eq!(texts, expected, "{line}");
     }
-    let notifications = notifications_of(&[
+    let notifications = notifications_after(&[
         "start t1 \"hi\"",
         "message i1",
         "text i1 \"he\"",
@@ -240,7 +231,7 @@ fn a_turn_ends_with_its_last_whole_message() {
 #[test]
 fn a_review() {
     for (line, expected) in [("said i1 \"fine\"", "fine"), ("thought i1", "")] {
-        let notifications = notifications_of(&["review t1 \"look\"", line, "done"]);
+        let notifications = notifications_after(&["review t1 \"look\"", line, "done"]);
         let reviews = notifications.iter().filter_map(|(method, params)| {
             let item = &params["item"];
             let ended = item["completedAtMs"].is_i64();
@@ -261,7 +252,7 @@ fn a_review() {
 
 #[test]
 fn an_approval() {
-    let notifications = notifications_of(&[
+    let notifications = notifications_after(&[
         "start t1 \"hi\"",
         "call i1 shell \"rm\" ask",
         "done",
@@ -291,7 +282,7 @@ fn an_approval() {
 
 #[test]
 fn a_failure() {
-    let notifications = notifications_of(&["start t1 \"hi\"", "broke 0s", "failed \"no\""]);
+    let notifications = notifications_after(&["start t1 \"hi\"", "broke 0s", "failed \"no\""]);
     assert_eq!(
         methods(&notifications)[4..],
         ["error", "thread/status/changed", "error", "turn/completed"]
@@ -310,7 +301,7 @@ fn a_failure() {
 /// The record may be lost with the power, so lasting facts come last, with the record's number.
 #[test]
 fn a_call_that_broke_tells_its_usage_last() {
-    let notifications = notifications_of(&["start t1 \"hi\"", "broke 5s 10"]);
+    let notifications = notifications_after(&["start t1 \"hi\"", "broke 5s 10"]);
     let methods = methods(&notifications);
     assert_eq!(
         methods[methods.len() - 2..],
@@ -320,7 +311,7 @@ fn a_call_that_broke_tells_its_usage_last() {
 
 #[test]
 fn an_interrupt() {
-    let notifications = notifications_of(&[
+    let notifications = notifications_after(&[
         "start t1 \"hi\"",
         "message i1",
         "text i1 \"hel\"",
@@ -408,7 +399,7 @@ fn a_reconnecting_client_receives_saved_text_once() {
     let mut thread = Thread::new();
     let mut received = String::new();
     for record in records {
-        for notification in tell_again(&mut thread, record) {
+        for notification in notifications_on_replay(&mut thread, record) {
             if let raddle_protocol::Notification::AgentMessageDelta(it) = notification {
                 received.push_str(&it.delta);
             }
@@ -473,5 +464,5 @@ fn a_question() {
         .filter(|(method, _)| method == "item/started");
     let kinds: Vec<&Value> = begun.map(|(_, params)| &params["item"]["type"]).collect();
     assert_eq!(kinds, ["userMessage"]);
-    assert_eq!(tell_open(sim.owner.thread()), []);
+    assert_eq!(notifications_of_open_items(sim.owner.thread()), []);
 }

@@ -26,7 +26,7 @@ fn wire(
 fn open_items_are_announced_as_if_they_began_now() {
     let sim =
         simulated(r#"start t1 "hi" · message i1 · message i2 · text i2 "hel" · text i2 "lo""#);
-    let notifications = wire(tell_open(sim.owner.thread()));
+    let notifications = wire(notifications_of_open_items(sim.owner.thread()));
     let methods: Vec<&str> = notifications.iter().map(|it| it.0.as_str()).collect();
     assert_eq!(
         methods,
@@ -41,7 +41,7 @@ fn open_items_are_announced_as_if_they_began_now() {
 #[test]
 fn without_a_turn_nothing_is_open() {
     let sim = simulated(r#"start t1 "hi" · said i1 "hello" · done"#);
-    assert_eq!(tell_open(sim.owner.thread()), []);
+    assert_eq!(notifications_of_open_items(sim.owner.thread()), []);
 }
 
 /// Usage is announced under the running turn, or else the newest; never before a call has reported
@@ -57,7 +57,7 @@ fn usage_is_announced_once_known() {
             Some(("t2", 10)),
         ),
     ] {
-        let notifications = wire(tell_usage(simulated(line).owner.thread()));
+        let notifications = wire(notification_of_usage(simulated(line).owner.thread()));
         let actual = notifications.first().map(|(method, params)| {
             assert_eq!(method, "thread/tokenUsage/updated");
             let total = &params["tokenUsage"]["total"];

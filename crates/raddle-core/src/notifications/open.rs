@@ -2,12 +2,12 @@
 
 use raddle_protocol::Notification;
 
-use super::{item, started, tell_delta, usage};
+use super::{item, notification_of_delta, started, usage};
 use crate::{Delta, Thread, Usage};
 
 /// Returns notifications for everything that is open, as if it began now and reached its state in
 /// one step.
-pub fn tell_open(thread: &Thread) -> Vec<Notification> {
+pub fn notifications_of_open_items(thread: &Thread) -> Vec<Notification> {
     let (Some(id), Some(turn)) = (thread.id(), thread.turn()) else {
         return Vec::new();
     };
@@ -23,14 +23,14 @@ pub fn tell_open(thread: &Thread) -> Vec<Notification> {
                 offset: 0,
                 text: text.clone(),
             };
-            tell_delta(thread, id, &whole)
+            notification_of_delta(thread, id, &whole)
         }));
     }
     notifications
 }
 
 /// Returns the usage of the model calls, if there were any.
-pub fn tell_usage(thread: &Thread) -> Option<Notification> {
+pub fn notification_of_usage(thread: &Thread) -> Option<Notification> {
     let turn = match (thread.turn(), thread.last_turn()) {
         (Some(turn), _) => &turn.id,
         (None, Some(turn)) => &turn.id,
