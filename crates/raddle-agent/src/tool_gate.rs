@@ -24,8 +24,8 @@ use raddle_core::{
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-use crate::by_name;
 use crate::images::NewImage;
+use crate::tool_name_rules;
 use crate::work::CALLS_MAX;
 
 /// Time for a tool to end after it was asked to stop.
@@ -130,7 +130,7 @@ impl ToolGate {
         let names = self.tools.names(settings, call);
         let by_name = |body, admission| {
             let call_and_names = (call, names.as_slice());
-            by_name::judge(
+            tool_name_rules::judge(
                 &policy,
                 settings,
                 granted,
@@ -150,7 +150,7 @@ impl ToolGate {
             }
             ToolIntent::Ask(ask) => {
                 if let Ask::Permissions(it) = &ask
-                    && let Some(judgement) = by_name::judge_permissions(
+                    && let Some(judgement) = tool_name_rules::judge_permissions(
                         &policy,
                         settings,
                         call,
@@ -163,7 +163,7 @@ impl ToolGate {
                 by_name(body, Admission::Ask { ask, expires_at })
             }
             ToolIntent::Act(act) => {
-                let ruling = by_name::of_act(&policy, settings, granted, &names, &act);
+                let ruling = tool_name_rules::of_act(&policy, settings, granted, &names, &act);
                 let at_deadline = unattended.at_deadline(&ruling);
                 // Without a sandbox a timeout never approves.
                 let is_sandboxed = matches!(
@@ -193,7 +193,7 @@ impl ToolGate {
         let Some(policy) = self.policy().await else {
             return Judgement::no_rules(body);
         };
-        by_name::judge(
+        tool_name_rules::judge(
             &policy,
             settings,
             granted,

@@ -26,7 +26,7 @@ use self::pool::{ConnectError, HttpConn, HttpPool};
 use self::proxy::Proxies;
 use crate::io::{Dial, Tcp};
 use crate::timeouts::CallDeadline;
-use crate::{CallError, CallTimeouts, vendor};
+use crate::{CallError, CallTimeouts, vendor_error};
 
 /// Limit: a webhook's response, or the error body of a model; beyond it, a webhook's response
 /// counts as none; the rest of an error is dropped.
@@ -219,8 +219,8 @@ impl HttpAnswer {
         let mut body = String::from_utf8_lossy(&body).into_owned();
         secrets.redact_body(&mut body);
         if !head.status().is_success() {
-            let status = head.status().as_u16();
-            let error = vendor::error_response(status, head.headers(), &body, SystemTime::now());
+            let (status, headers) = (head.status().as_u16(), head.headers());
+            let error = vendor_error::error_response(status, headers, &body, SystemTime::now());
             return Err(error);
         }
         let kind = kind.unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Starts a command so that it can do no more than its policy allows.
 
 pub mod attempt;
+mod bubblewrap;
 mod budget;
 mod filter;
 mod folders;
@@ -315,14 +316,7 @@ impl SandboxHost {
             inode_pins: mounts.inode_pins(&rule_set)?,
             processes_max: rules.processes_max,
         };
-        let mut args = bubblewrap_args(&rules.network);
-        args.extend(mounts.words());
-        args.extend([
-            "--chdir".into(),
-            cwd.clone().into(),
-            "--".into(),
-            HELPER.into(),
-        ]);
+        let mut args = bubblewrap::args(&rules.network, &mounts, &cwd);
         args.extend(helper_args(&plan, launch));
         if args.len() > ARGS_MAX {
             let why = "the paths of the sandbox and the arguments of the command exceed the number that bubblewrap \
@@ -415,29 +409,9 @@ fn needs_namespaces(rules: &SandboxRules) -> Option<&'static str> {
     }
 }
 
-/// Arguments for every namespace; the mounts follow.
-fn bubblewrap_args(network: &Network) -> Vec<OsString> {
-    let mut args = vec![
-        "--unshare-user",
-        "--unshare-pid",
-        "--unshare-ipc",
-        "--unshare-uts",
-        "--unshare-cgroup-try",
-        "--as-pid-1",
-        "--disable-userns",
-        "--die-with-parent",
-        "--cap-drop",
-        "ALL",
-    ];
-    if *network != Network::Open {
-        args.push("--unshare-net");
-    }
-    args.into_iter().map(OsString::from).collect()
-}
-
 fn helper_args(plan: &HelperPlan, launch: &Launch) -> Vec<OsString> {
     let mut args = vec![OsString::from(helper::HELPER_ARG)];
-    args.extend(plan.words());
+    args.extend(plan.args());
     args.push(launch.program.clone());
     args.extend(launch.args.iter().cloned());
     args

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::escaped;
 use crate::CallError;
 use crate::oauth::decoded;
-use crate::vendor::truncate;
+use crate::vendor_error::truncate;
 
 /// A shorter value is no key, and could be any word.
 const SECRET_LETTERS_MIN: usize = 8;
@@ -138,7 +138,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::vendor::VendorMessage;
+    use crate::vendor_error::VendorMessage;
 
     /// Regression: a key across the end of a truncated message was cut in two, and its half was not
     /// redacted.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::event::{CallForm, ItemKind, StreamEvent, Tokens};
 use crate::usage::count;
-use crate::vendor::VendorMessage;
+use crate::vendor_error::VendorMessage;
 use crate::wire::WireReader;
 use crate::{CallError, VendorError};
 

@@ -202,7 +202,7 @@ fn attempt_all(sandbox: &SandboxHost, options: &Options) -> Result<Vec<Finding>,
         rules.protected.clear();
     }
     let mut args = vec![helper::ATTEMPTS_ARG.into()];
-    args.extend(testbed.words());
+    args.extend(testbed.args());
     let launch = Launch {
         program: sandbox.helper_path().into(),
         args,
