@@ -6,6 +6,7 @@
 //! allows it.
 
 mod amendment;
+pub mod approval_digest;
 mod clients;
 mod command;
 mod harmless;
@@ -34,8 +35,8 @@ use serde::{Deserialize, Serialize};
 pub struct Act {
     /// Kind of the act.
     pub kind: ActKind,
-    /// SHA-256 in hex over everything that identifies this act. An approval holds for this digest
-    /// only.
+    /// Digest of everything that identifies this act, from [`approval_digest`]. An approval holds
+    /// for this digest only.
     pub digest: String,
     /// The agent's own reason for the act.
     pub reason: Option<String>,

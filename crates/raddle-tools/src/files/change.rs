@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use raddle_core::policy::approval_digest::{self, PlannedContents, PlannedVersions};
 use raddle_core::{ChangeKind, FileChange};
-use sha2::{Digest, Sha256};
 
 use super::diff::unified;
 use super::error::ToolError;
@@ -11,7 +11,6 @@ use super::open::{Contents, FILE_BYTES_MAX};
 use super::roots::{ResolvedPath, Roots, WriteAccess};
 use super::swap;
 use super::walk::{FinalLink, Kind};
-use crate::hex::hex;
 
 /// Limit: the diff of one file in an item; beyond it, the rest is left out with a note.
 const SHOWN_BYTES_MAX: usize = 1 << 20;
@@ -124,25 +123,11 @@ impl ChangePlan {
 
     /// Returns a SHA-256 in hex over all files, with their contents before and afterwards.
     pub fn digest(&self) -> String {
-        let mut whole = Sha256::new();
-        whole.update(b"raddle files 1\0");
-        for file in &self.files {
-            // Each part has a fixed length, so that no two plans have the same encoding.
-            whole.update(Sha256::digest(
-                file.target.plain.as_os_str().as_encoded_bytes(),
-            ));
-            for side in [&file.base, &file.now] {
-                match side {
-                    None => whole.update([0]),
-                    Some(it) => {
-                        whole.update([1]);
-                        whole.update(it.mode.to_be_bytes());
-                        whole.update(Sha256::digest(&it.bytes));
-                    }
-                }
-            }
-        }
-        hex(&whole.finalize())
+        approval_digest::change_plan(self.files.iter().map(|it| PlannedVersions {
+            path: it.target.plain.as_os_str().as_encoded_bytes(),
+            before: it.base.as_ref().map(planned_contents),
+            after: it.now.as_ref().map(planned_contents),
+        }))
     }
 
     /// Returns the summary for the model after success.
@@ -173,6 +158,13 @@ impl ChangePlan {
             changes: self.changes(),
             summary: self.summary(),
         })
+    }
+}
+
+fn planned_contents(contents: &Contents) -> PlannedContents<'_> {
+    PlannedContents {
+        mode: contents.mode,
+        bytes: &contents.bytes,
     }
 }
 
