@@ -33,7 +33,8 @@ pub struct Item {
     pub completed_at: Option<Timestamp>,
 }
 
-/// Tools whose calls are shown as their effect, a plan or a question, and not as items.
+/// Tools whose calls are shown as their effect, a plan or a question, and not as items. A test of
+/// `raddle-tools/src/registry.rs` compares it with the table of tools.
 const HIDDEN_TOOLS: &[&str] = &["update_plan", "request_user_input", "ask_user"];
 
 impl Item {
