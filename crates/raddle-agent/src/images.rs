@@ -12,8 +12,7 @@ use raddle_protocol as wire;
 /// Limit: images of one message, or of one result of a client's tool; beyond it, the server rejects
 /// the message with -32602; the tool call fails, and the model is notified.
 ///
-/// Maximum bytes of the images of one message, or of one tool response: its notification must fit
-/// into a client's queue.
+/// A notification with the images must fit into a client's queue.
 pub const IMAGES_BYTES_MAX: usize = 10 << 20;
 
 /// Reason why an image is rejected.

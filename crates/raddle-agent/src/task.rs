@@ -48,14 +48,12 @@ const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Limit: time a loaded thread waits for an unavailable journal, or for the read that a new
 /// subscriber needs; beyond it, pending requests get an error, subscribers receive `thread/closed`,
 /// and the next request opens the thread again.
-///
-/// Then the thread is unloaded and waiting callers get an error. Later callers find what is stored.
 pub(crate) const JOURNAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Limit: time `thread/start` waits for an unavailable journal; beyond it, the server rejects the
 /// request with -32001 and says when to retry.
 ///
-/// Maximum outage while a thread is created: no other client knows it yet.
+/// It is shorter than [`JOURNAL_TIMEOUT`], because no other client knows the thread yet.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A message to a task.

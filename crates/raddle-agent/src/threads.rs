@@ -38,7 +38,7 @@ const OPENINGS: usize = 64;
 /// Limit: time for unloading threads at shutdown; beyond it, threads that hang are abandoned and
 /// logged; the next process treats their owner as dead.
 ///
-/// Timeout of unloading all threads: a little longer than they wait for an unavailable journal.
+/// It is a little longer than a thread waits for an unavailable journal.
 const CLOSE_TIMEOUT: Duration = JOURNAL_TIMEOUT.saturating_add(Duration::from_secs(5));
 
 /// The dependencies of the agent.

@@ -42,8 +42,7 @@ const TOOL_FAILED: &str = "The tool failed with an internal error; the server's 
 /// Limit: arguments of a tool call that needs an approval by name; beyond it, the call is rejected,
 /// and the model is notified.
 ///
-/// Maximum length of the arguments of a call that needs approval by name: the request shows all of
-/// them.
+/// The request shows all arguments.
 const ARGUMENTS_BYTES_MAX: usize = 256 << 10;
 
 /// Output for the model if the rules cannot be read.

@@ -20,8 +20,6 @@ use crate::tools::OfferedTools;
 
 /// Limit: tool calls of one model response; beyond it, the others are not run, and the model is
 /// notified.
-///
-/// The others are denied, with a message to the model.
 pub(crate) const CALLS_MAX: usize = 128;
 
 /// Inputs of a model call.

@@ -172,7 +172,7 @@ impl EffectiveConfig<'_> {
     }
 
     /// Rejects bounds in a request that no thread can set for itself or that the server does not
-    /// know: the client would take them for limits that do not apply. Also rejects two different
+    /// know: the client would believe in limits that do not apply. Also rejects two different
     /// values of one bound. Without tools, only limits on models are bounds.
     pub fn bounds(&self, has_tools: bool) -> Result<(), SettingError> {
         let is_bound = |it: &&OwnKey| match has_tools {

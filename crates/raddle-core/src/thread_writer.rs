@@ -33,7 +33,7 @@ fn reserve() -> u64 {
     crate::bugs::bound(10_000, 80)
 }
 
-/// Most events since the newest base. `BASE_BYTES_MAX` limits the bytes.
+/// Maximum number of events since the newest base. `BASE_BYTES_MAX` limits the bytes.
 fn base_events_max() -> u64 {
     crate::bugs::bound(1000, 25)
 }
@@ -159,8 +159,8 @@ impl Announcement {
     }
 }
 
-/// Most steps that may follow from one another. More means that a rule contradicts itself: better
-/// that one thread ends than that the server runs out of memory.
+/// Maximum number of records that follow from one another without a command. More means that a rule
+/// contradicts itself; the thread then ends, so that the server does not run out of memory.
 const ADVANCES_MAX: usize = 100_000;
 
 /// The only writer of a thread.

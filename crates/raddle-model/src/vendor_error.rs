@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{CallError, VendorError, VendorFault};
 
-/// Most characters of a vendor's message.
+/// Maximum number of characters of a vendor's message.
 const MESSAGE_LETTERS_MAX: usize = 2000;
 
 /// A vendor's error, parsed.

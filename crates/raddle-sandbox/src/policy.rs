@@ -44,8 +44,8 @@ pub struct SandboxRules {
     pub tmp: Tmp,
     /// The network access of the command.
     pub network: Network,
-    /// Most processes and threads at once; enforced only where the sandbox has its own user
-    /// namespace.
+    /// Maximum number of processes and threads at once; enforced only where the sandbox has its own
+    /// user namespace.
     pub processes_max: Option<u64>,
 }
 

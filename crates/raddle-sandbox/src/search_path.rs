@@ -21,7 +21,7 @@ use crate::programs::{ForbiddenFolders, USUAL_PATH, is_program, named_program};
 /// Timeout of the login shell, and longest wait of the first command.
 const LOGIN_SHELL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Most bytes that a profile may print.
+/// Maximum number of bytes that a profile may print.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
 
 /// Longest `PATH` that is accepted.

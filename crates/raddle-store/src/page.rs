@@ -10,16 +10,12 @@ pub(crate) const LIMIT_MAX: usize = 1000;
 
 /// Limit: items on one page, with at most 100 (a single item may be larger); beyond it, the page
 /// ends early, and its cursor continues.
-///
-/// A page at the limit gets no further item.
 pub(crate) const ITEMS_BYTES_MAX: usize = 8 << 20;
 
 /// Minimum number of letters of a search text.
 pub(crate) const LETTERS_MIN: usize = 3;
 
 /// Limit: characters of a search text; beyond it, the rest is ignored.
-///
-/// Further letters are ignored.
 const LETTERS_MAX: usize = 256;
 
 /// Returns the text to search for, or `None` if the text cannot match anything.

@@ -3,7 +3,7 @@
 use super::command::{base_name, is_option, is_unknown, program_name};
 use super::options::{ValuePosition, option};
 
-/// Most start positions to consider where the options do not determine one.
+/// Maximum number of start positions to consider where the options do not determine one.
 const STARTS_MAX: usize = 16;
 
 /// The command that a wrapper runs.

@@ -12,7 +12,7 @@ pub struct GoalSet {
     pub objective: String,
     /// Status of the goal.
     pub status: GoalStatus,
-    /// Most tokens that the goal may use.
+    /// Maximum number of tokens that the goal may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_budget: Option<u64>,
     /// Turn in which the model changed it.

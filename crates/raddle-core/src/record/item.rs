@@ -215,7 +215,7 @@ impl Sealed {
     /// Limit: opaque data of a vendor in one item, with at most 64 levels; beyond it, the data is
     /// not stored, and the loss is logged.
     ///
-    /// See [`Self::DEPTH_MAX`] for its nesting.
+    /// [`Self::DEPTH_MAX`] limits its nesting.
     pub const BYTES_MAX: usize = 1 << 20;
     /// Maximum nesting of the value. A record with a deeper one could not be read again.
     pub const DEPTH_MAX: usize = 64;

@@ -11,7 +11,7 @@ use crate::{
     Settings, SpendLimits, Spending, Timestamp, TurnKind, Usage, Warned,
 };
 
-/// Most models with an account of their own; the usage of others is counted together.
+/// Maximum number of models with a separate account; the usage of all others is counted together.
 fn accounts_max() -> usize {
     crate::bugs::bound(64, 3)
 }

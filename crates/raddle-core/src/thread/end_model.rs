@@ -13,7 +13,7 @@ pub(super) const ATTEMPTS_MAX: u32 = 10;
 /// Limit: consecutive times that a history is shortened because it exceeds the model's window;
 /// beyond it, the turn ends with `contextWindowExceeded`.
 ///
-/// Each time, less of it is summarised.
+/// Each time, a smaller part of the history is summarised.
 const OVERFLOWS_MAX: u32 = 4;
 
 /// Longest wait for a vendor while there is a fallback.

@@ -62,7 +62,7 @@ enum Provenance {
     Anyone,
 }
 
-/// Returns whether git would take a folder for a repository without a work tree.
+/// Returns whether git treats a folder as a repository without a work tree.
 pub fn is_git_dir(folder: &Path) -> bool {
     let has = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
     has("HEAD") && (has("commondir") || (has("objects") && has("refs")))

@@ -16,14 +16,13 @@ use super::safe_open::{ordinary_file, read_at_most};
 
 /// Limit: the path in a `.git` file; beyond it, the file is ignored.
 ///
-/// Git follows no longer one either.
+/// Git itself does not follow a longer path.
 const PATH_BYTES_MAX: usize = 4_095;
 /// Limit: a configuration file of git; beyond it, the rest is not read.
-///
-/// Bounds of git settings: bytes read of one file, number of files, and depth of includes, which is
-/// that of git.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
+/// Configuration files that are read for one repository.
 const CONFIGS_MAX: usize = 64;
+/// Depth of includes in configuration files, the same as in git.
 const INCLUDES_MAX: usize = 10;
 /// Folders that count as the work tree of one repository.
 const WORK_TREES_MAX: usize = 4;

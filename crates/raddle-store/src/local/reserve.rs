@@ -20,7 +20,7 @@ pub(super) const FILE: &str = "reserve";
 /// Limit: disk space reserved for the ends of turns; beyond it, every other write fails as full
 /// until the space is free again.
 ///
-/// Size of the reserve: the ends of some thirty turns, or of one with a very long open answer.
+/// It is enough for the ends of about thirty turns, or for one with a very long open answer.
 pub(super) const BYTES: u64 = 1 << 20;
 
 /// Reserved disk space. Cheap to clone.

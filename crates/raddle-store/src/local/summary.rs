@@ -150,7 +150,7 @@ fn is_about_lists(error: &Error) -> bool {
 
 /// Limit: records from which one list rebuilds a damaged summary; beyond it, lists omit the thread.
 ///
-/// Approximate maximum that is read to rebuild a list row: as much as there is between two bases.
+/// It is approximate, and about as much as there is between two bases.
 const ANEW_BYTES_MAX: usize = 4 << 20;
 const ANEW_PAGE_BYTES: usize = 256 << 10;
 

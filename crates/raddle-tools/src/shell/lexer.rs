@@ -1,6 +1,6 @@
 //! Lexes a script by its quotes alone: substitutions, operators and words.
 //!
-//! It is a second opinion to the parser, which takes some text for quoted that a shell expands.
+//! It is a second opinion to the parser, which treats some text as quoted that a shell expands.
 //! Text on which both disagree could be any command.
 
 use std::ops::Range;

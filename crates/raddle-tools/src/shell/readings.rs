@@ -10,7 +10,7 @@ use super::lexer::{LexedScript, Substitution, SubstitutionForm};
 use super::tree::{around, is_descriptor};
 use super::word::{literal, word};
 
-/// Kinds of nodes that the tree takes for text, in which no operator can occur.
+/// Kinds of nodes that the tree treats as text, in which no operator can occur.
 const TEXT: [&str; 9] = [
     "ansi_c_string",
     "comment",
@@ -163,7 +163,7 @@ impl Readings {
     }
 
     /// Whether there are several backquoted scripts here with only blanks between, which the parser
-    /// takes for one.
+    /// mistakes for one.
     fn is_row(&self, start: usize, end: usize, text: &str) -> bool {
         let all = &self.lexed.substitutions;
         let (mut at, mut count) = (start, 0);
@@ -301,7 +301,7 @@ fn is_read_again(it: &Substitution, text: &str) -> bool {
     it.form == SubstitutionForm::Backquotes && text[it.start..it.end].contains('\\')
 }
 
-/// Returns the commands in text that bash takes for arithmetic, without those that begin with a
+/// Returns the commands in text that bash treats as arithmetic, without those that begin with a
 /// number.
 fn commands(text: &str) -> Vec<Vec<String>> {
     let parts = text.split([';', '&', '|', '(', ')', '\n', '!']);

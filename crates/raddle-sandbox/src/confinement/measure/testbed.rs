@@ -63,8 +63,8 @@ impl TestbedGuard {
     }
 }
 
-/// Creates a folder and locks it. Between the two, another process may take it for a stale one and
-/// remove it.
+/// Creates a folder and locks it. Between the two, another process may mistake it for a stale one
+/// and remove it.
 fn make(scratch: &Path) -> io::Result<(TempDir, File)> {
     for _ in 0..CREATE_TRIES_MAX {
         let folder = tempfile::Builder::new()

@@ -21,8 +21,6 @@ use crate::files::visited_paths;
 
 /// Limit: a file whose content is part of an approval; beyond it, its length, inode and
 /// modification time are used instead.
-///
-/// A larger one counts by length, change time and inode.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Limit: files of one command whose content is part of an approval; beyond it, the length, inode
