@@ -29,7 +29,7 @@ pub enum UnsubscribeResult {
 /// A shell command of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserCommand {
-    /// The command line.
+    /// Command line as the user typed it.
     pub line: String,
     /// Time limit, if the client set one.
     pub time_ms_max: Option<u64>,

@@ -75,7 +75,7 @@ impl NewImage {
         blob.map(Image::Blob)
     }
 
-    /// Size in bytes.
+    /// Returns the size of the image in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }

@@ -25,7 +25,7 @@ pub struct PeekResult {
 /// An entry of a list of threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedThread {
-    /// Stored summary.
+    /// Summary as the journal stores it.
     pub summary: Summary,
     /// Current status, if the thread is loaded here.
     pub status: Option<Status>,

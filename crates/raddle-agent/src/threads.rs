@@ -57,7 +57,7 @@ pub struct Options {
     pub memory_blobs: Arc<dyn Blobs>,
     /// The model that answers turns.
     pub model: Arc<dyn Model>,
-    /// The built-in tools.
+    /// Tools that the agent itself runs.
     pub tools: Arc<dyn Tools>,
     /// The rules for using them.
     pub rules: Arc<dyn Rulebook>,

@@ -221,7 +221,7 @@ impl ToolGate {
         policy.map(|it| it.managed.clone()).unwrap_or_default()
     }
 
-    /// The current rules.
+    /// Returns the current rules; `None` if they cannot be read.
     pub(crate) async fn policy(&self) -> Option<Arc<Policy>> {
         let rules = self.rules.clone();
         tokio::task::spawn_blocking(move || rules.policy())

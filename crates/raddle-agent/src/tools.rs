@@ -38,7 +38,7 @@ pub enum ToolsError {
          1 to {NAME_BYTES_MAX} letters, digits, `_` or `-`"
     )]
     BadName(String),
-    /// A duplicate name.
+    /// Two tools with the same name.
     #[error("two tools are named `{0}`; give each a name of its own")]
     TwoOfOneName(String),
     /// A schema that is not an object.

@@ -45,7 +45,7 @@ pub struct State {
     /// Whether the files were older than the timestamp granularity when they were loaded, so that
     /// their stamps reveal any later change.
     settled: bool,
-    /// All layers merged.
+    /// The values in force: all layers merged.
     pub(crate) merged: toml::Table,
     /// Warnings about it, for people.
     warnings: Vec<ConfigWarningNotification>,

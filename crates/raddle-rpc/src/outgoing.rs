@@ -89,7 +89,7 @@ pub struct Close {
 }
 
 impl Close {
-    /// A regular close.
+    /// The connection ends because its work is done.
     pub const NORMAL: Self = Self {
         code: 1000,
         reason: Cow::Borrowed(""),

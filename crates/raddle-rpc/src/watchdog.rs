@@ -50,7 +50,6 @@ impl WatchedSockets {
         Ok(())
     }
 
-    /// Releases the sockets.
     pub(crate) fn close(&self) {
         self.all().clear();
     }

@@ -26,11 +26,11 @@ use crate::{patch, plan, rights, shell};
 
 /// Dependencies of the tools.
 pub struct Options {
-    /// Starts commands.
+    /// Starts the processes of commands.
     pub launcher: Launcher,
-    /// Sandboxes commands.
+    /// Builds the sandbox of each command.
     pub sandbox: SandboxService,
-    /// The operator's settings.
+    /// Settings of the operator that tools follow.
     pub operator: Arc<dyn Operator>,
     /// The server's own folders, hidden from commands.
     pub own: Vec<PathBuf>,
@@ -223,7 +223,6 @@ impl BuiltInTools {
     }
 }
 
-/// A parsed call.
 enum ParsedCall {
     Command(command::CommandRequest),
     StdinWrite(command::StdinWrite),

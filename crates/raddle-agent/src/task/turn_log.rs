@@ -14,7 +14,7 @@ pub(super) struct TurnLog {
     running: Option<RunningTurn>,
 }
 
-/// The running turn.
+/// Figures of the running turn, for the log line at its end.
 struct RunningTurn {
     id: TurnId,
     span: Span,

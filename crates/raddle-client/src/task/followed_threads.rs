@@ -58,7 +58,7 @@ impl FollowedThread {
         }
     }
 
-    /// Queues the disconnect.
+    /// Tells the follower that the connection was lost. The thread is resumed on the next one.
     pub(super) fn disconnect(&mut self, why: &str) {
         let why = why.to_owned();
         self.queue.push(ThreadEvent::Disconnected { why }, 0);

@@ -29,7 +29,7 @@ use crate::{ItemId, Sandbox, Settings, TurnId};
 pub struct CommandIdentity<'a> {
     /// Words of the command, or the input to a running one.
     pub words: &'a [String],
-    /// Its working folder.
+    /// Path of its working folder.
     pub cwd: &'a str,
     /// Device and inode of the working folder: another folder with the same name is not covered.
     pub cwd_identity: &'a [u8],
@@ -128,9 +128,9 @@ pub fn read(path: &str, sandbox: &Sandbox) -> String {
 /// Contents and mode of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedContents<'a> {
-    /// Permission bits.
+    /// Permission bits, as in `chmod`.
     pub mode: u32,
-    /// The whole file.
+    /// All bytes of the file.
     pub bytes: &'a [u8],
 }
 

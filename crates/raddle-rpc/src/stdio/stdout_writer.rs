@@ -24,7 +24,7 @@ const SHORT_BYTES_MAX: usize = 8 << 10;
 pub(super) struct StdoutWriter<O> {
     queue: Outgoing,
     state: Mutex<WriteState<O>>,
-    /// Wakes the thread.
+    /// Wakes the thread that writes to stdout.
     wake: Notify,
 }
 

@@ -12,7 +12,7 @@ use super::{error, rowid};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ThreadRow {
     pub(super) number: i64,
-    /// Newest event.
+    /// Sequence number of the newest event.
     pub(super) head: Seq,
     /// Whether the thread is being deleted.
     pub(super) deleting: bool,

@@ -13,7 +13,7 @@ use crate::blob::{self, Hash};
 /// Prefix of the name of a file that is still being written.
 const DRAFT: &str = "draft-";
 
-/// Compression level: fast.
+/// Compression level of zstd: the fastest of the regular ones.
 const LEVEL: i32 = 1;
 
 /// Folder of blob files.

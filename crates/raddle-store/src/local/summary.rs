@@ -17,7 +17,7 @@ use super::{error, read};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i64)]
 pub(super) enum ListVisibility {
-    /// Ordinary lists.
+    /// Lists of threads that are not archived.
     Open = 0,
     /// Lists of archived threads.
     Archived = 1,

@@ -367,7 +367,7 @@ impl CommandRequest {
         }
     }
 
-    /// See [`folders`].
+    /// Returns the [`folders`] of this command.
     pub(super) fn folders(&self, settings: &Settings) -> Vec<PathBuf> {
         folders(settings, &self.cwd, self.beyond)
     }

@@ -228,7 +228,7 @@ impl StdinWrite {
         })
     }
 
-    /// See [`folders`].
+    /// Returns the [`folders`] of the running command.
     fn folders(&self, settings: &Settings) -> Vec<PathBuf> {
         let owner = &self.running.owner;
         folders(settings, Path::new(&owner.cwd), owner.beyond)

@@ -28,7 +28,7 @@ pub struct ChangePlan {
 /// Planned change of one file.
 #[derive(Clone, Debug)]
 pub struct PlannedFile {
-    /// The file's path.
+    /// Path of the file, with links resolved.
     pub target: ResolvedPath,
     /// Contents before; `None` if there is no file.
     pub base: Option<Contents>,

@@ -73,7 +73,7 @@ pub struct ResolvedPath {
     pub shown: PathBuf,
     /// Real path: absolute, without `.`, `..` and links.
     pub plain: PathBuf,
-    /// Write access.
+    /// Whether the thread may write here.
     pub access: WriteAccess,
     pub(crate) kind: Kind,
     root: Option<usize>,

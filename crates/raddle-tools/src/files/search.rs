@@ -32,7 +32,7 @@ const TIME_MAX: Duration = Duration::from_secs(20);
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchFiles {
-    /// Regular expression.
+    /// Regular expression that a line must match.
     pub pattern: String,
     /// Folder or file to search; by default the thread's folder.
     #[serde(default)]

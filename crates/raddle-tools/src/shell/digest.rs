@@ -22,11 +22,11 @@ use named_files::NamedFiles;
 /// Everything that identifies a command.
 #[derive(Clone, Copy, Debug)]
 pub struct DigestInput<'a> {
-    /// Its words.
+    /// Words of the command, the program first.
     pub words: &'a [String],
     /// The words of every command that it runs.
     pub commands: &'a [Vec<String>],
-    /// Its working folder.
+    /// Working folder of the command.
     pub cwd: &'a str,
     /// Variables set for it in addition to the usual ones.
     pub environment: &'a BTreeMap<String, String>,

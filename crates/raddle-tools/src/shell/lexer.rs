@@ -13,13 +13,13 @@ const HEREDOCS_MAX: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum SubstitutionForm {
-    /// `$(…)`.
+    /// A command in `$(…)`.
     Command,
     /// A command between backquotes.
     Backquotes,
-    /// `<(…)` or `>(…)`.
+    /// A command in `<(…)` or `>(…)`.
     Process,
-    /// `$((…))`.
+    /// An arithmetic expression in `$((…))`.
     Arithmetic,
     /// `((…)…)`, which looks like arithmetic but is a command.
     Group,

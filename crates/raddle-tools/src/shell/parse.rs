@@ -130,7 +130,8 @@ impl ScriptParser {
         self.budget.spent()
     }
 
-    /// Parses a script.
+    /// Parses a script and adds its commands, unless it is nested too deeply or the budget is
+    /// spent.
     pub(super) fn script(&mut self, text: &str) {
         if self.level == LEVELS_MAX {
             return self.unknown();
@@ -720,7 +721,7 @@ fn without_time(text: &str) -> Option<String> {
     (out != text).then_some(out)
 }
 
-/// Skips a leading `--`.
+/// Returns the words without a leading `--`.
 fn without_dashes(words: &[String]) -> &[String] {
     match words {
         [first, rest @ ..] if first == "--" => rest,

@@ -9,7 +9,6 @@ use super::{awk, sed};
 pub(super) struct ProgramInvocations {
     /// Lines that it passes to a shell, or splits like one.
     pub(super) scripts: Vec<String>,
-    /// Commands as words.
     pub(super) commands: Vec<Vec<String>>,
     /// Whether it may run any command.
     pub(super) any: bool,

@@ -37,7 +37,7 @@ pub(in super::super) struct CatchUpJob {
 /// Result of reading a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum ReadProgress {
-    /// There is more.
+    /// More records are stored.
     More,
     /// All records that were stored at the time of the read.
     Last,

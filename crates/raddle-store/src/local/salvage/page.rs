@@ -16,7 +16,7 @@ pub(super) struct Cell {
     pub(super) bytes: usize,
     /// Part of the payload that lies in the page.
     pub(super) local: Vec<u8>,
-    /// First overflow page.
+    /// Number of the first overflow page, if the payload does not fit into the page.
     pub(super) overflow: Option<u32>,
 }
 
