@@ -54,7 +54,8 @@ impl Threads {
     /// subscriber is notified. Waits only for a slot in the thread's inbox, which keeps commands in
     /// order.
     ///
-    /// A command that starts a turn receives briefs about the thread's environment.
+    /// A command that starts a turn also carries briefs: notes to the model on its folder, date,
+    /// permissions and `AGENTS.md` files.
     pub async fn send_command(
         &self,
         id: ThreadId,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use raddle_core::ports::AppendError;
 use raddle_core::{Class, Event, FailureKind, ModelEnd, Record, RecordBody, TurnEnd, Usage};
 
-/// Maximum number of providers with a counter of their own.
+/// Maximum number of providers with a separate counter.
 const PROVIDERS_MAX: usize = 64;
 
 /// Label that counts all other providers.

@@ -116,8 +116,8 @@ impl Threads {
         }
         let copied = if Arc::ptr_eq(&source, &journal) {
             match journal.fork(from, at, to).await {
-                // An earlier attempt of the same request ended before the copy had a record of its
-                // own.
+                // An earlier attempt of the same request ended before the fork had its first own
+                // record.
                 Err(ForkError::Taken) if fork.idempotency.is_some() => Ok(()),
                 copied => copied.map(drop).map_err(not_forked),
             }

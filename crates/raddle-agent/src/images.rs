@@ -1,4 +1,4 @@
-//! Images: stored beside the journal, and loaded again for the model and for clients.
+//! Images: stored as blobs, and loaded again for the model and for clients.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

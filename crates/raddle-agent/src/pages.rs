@@ -14,7 +14,7 @@ use crate::{AgentError, Handle, Threads};
 /// State of a thread at the time of a read.
 #[derive(Debug)]
 pub struct PeekResult {
-    /// The thread, folded up to its newest record.
+    /// The thread, replayed up to its newest record.
     pub thread: Box<Thread>,
     /// Whether it is loaded here.
     pub live: bool,
@@ -45,7 +45,7 @@ impl Threads {
             });
         }
         let (thread, _) = open(&*self.shared.journal, id).await?;
-        // A copy without a record of its own is not a thread yet.
+        // A fork that was interrupted before its first own record does not exist yet.
         if thread.id() != Some(id) {
             return Err(ReadError::NotFound.into());
         }

@@ -48,7 +48,7 @@ pub enum Delivery {
     /// A stored record. Only the last notification of a record carries its sequence number, and
     /// only to subscribers of its thread.
     Record {
-        /// Notification that tells the client of the record.
+        /// Notification of the record.
         notification: Arc<Notification>,
         /// Sequence number of the record.
         seq: Option<Seq>,

@@ -83,7 +83,7 @@ pub(crate) enum TaskMessage {
     },
     /// Reads the thread as it is stored.
     Inspect(InspectFn),
-    /// Unloads the thread in good order.
+    /// Unloads the thread gracefully.
     Unload,
 }
 
@@ -366,8 +366,8 @@ impl Task {
         }
     }
 
-    /// Waits for a future, and accepts messages meanwhile: an interrupt must not wait for a slow
-    /// disk.
+    /// Waits for a future, and accepts messages while it waits: an interrupt must not wait for a
+    /// slow disk.
     async fn during<T>(&mut self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         loop {
@@ -449,7 +449,7 @@ impl Task {
         if let Some(message) = message {
             return self.offer(message);
         }
-        // Every handle is dropped: unload in good order.
+        // Every handle is dropped: unload gracefully.
         self.closed = true;
     }
 
@@ -628,7 +628,7 @@ impl Task {
 }
 
 impl Drop for Task {
-    /// Whatever ends the task: its work stops, and its callers do not wait for ever.
+    /// Stops the work of the task and answers its callers, even after a panic.
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.notice(ThreadClosedNotification { thread_id: self.id }.into());

@@ -202,8 +202,7 @@ impl ToolGate {
         )
     }
 
-    /// Extends the sandbox of the settings by the granted permissions, as far as the rules still
-    /// allow it.
+    /// Extends the sandbox of the settings by the granted permissions that the rules still allow.
     pub(crate) async fn widened(&self, settings: &Settings, rights: &Grant) -> Settings {
         // Most threads have no grants; then the rules need not be read.
         if rights.is_empty() {
@@ -383,7 +382,7 @@ pub(crate) async fn carry_out(
     }
 }
 
-/// Stores large output beside the journal as blobs that the record names.
+/// Stores large output as blobs that the record names.
 async fn store_large_output(
     blobs: &dyn Blobs,
     mut output: Output,

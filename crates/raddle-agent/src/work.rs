@@ -200,8 +200,8 @@ fn call_tool(call: u32, item: ItemId, mut tool_call: ToolCall, judgement: Judgem
     }))
 }
 
-/// Whether a sealed value may be stored. Without it the vendor only knows less of its own
-/// reasoning.
+/// Whether a sealed value is small enough to be stored. Without it, the vendor gets back less of
+/// its own reasoning.
 fn is_storable(sealed: &Sealed) -> bool {
     let fits = sealed.fits();
     if !fits {

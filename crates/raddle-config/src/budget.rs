@@ -31,7 +31,7 @@ pub fn limits_of_request(
     is_named.then(|| limits(config, scope)).transpose()
 }
 
-/// Parses `[budget.turn]` or `[budget.thread]` of a file, or says what is wrong with it.
+/// Parses `[budget.turn]` or `[budget.thread]` of a file, or returns what is wrong with it.
 pub fn of_table(table: &toml::Table, scope: Scope) -> Result<SpendLimits, String> {
     read(table, scope).map_err(|it| it.what)
 }

@@ -428,7 +428,7 @@ fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     match fs::canonicalize(path) {
         // A link stays a link, and its target stays the same file: the sandbox of running commands
         // hides that very file, and they could read a new one. After a crash in between, the new
-        // text is beside the link.
+        // text is in a file next to the link.
         Ok(real) if is_link => {
             overwrite(&real, text)?;
             fs::remove_file(&new)

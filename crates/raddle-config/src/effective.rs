@@ -120,7 +120,7 @@ impl State {
         let mut table = Cow::Borrowed(&self.merged);
         let mut request_keys = Vec::new();
         for (key, value) in config.into_iter().flatten() {
-            // Clients send keys that have no meaning here, also some that are no paths.
+            // Clients send keys that have no meaning here, even some that are not paths.
             let path = layers::key_path(key).unwrap_or_else(|_| vec![key.clone()]);
             if let Some(value) = layers::from_json(value) {
                 let mut layer = toml::Table::new();

@@ -1,4 +1,4 @@
-//! The vendors' interfaces beside model calls: lists of models, and sign-in.
+//! The vendors' interfaces other than model calls: lists of models, and sign-in.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use raddle_core::ports::BoxFuture;
 
 use crate::providers::{Provider, Secret};
 
-/// Client for the vendors' interfaces. Each error says what to do.
+/// Client for the vendors' interfaces. Each error states what to do.
 pub trait Vendors: Send + Sync + fmt::Debug {
     /// Returns the models that a provider offers.
     fn models<'a>(

@@ -6,9 +6,9 @@ use crate::{
 
 /// Reads a thread from the journal for a subscriber that is too slow or has just reconnected.
 ///
-/// Nothing is queued for the subscriber meanwhile. The reader keeps the thread as the subscriber
-/// knows it, so its notifications continue exactly from there, whatever the journal has merged or
-/// dropped since.
+/// Nothing is queued for the subscriber while it reads. The reader keeps the thread as the
+/// subscriber knows it, so its notifications continue exactly from there, whatever the journal has
+/// merged or dropped since.
 #[derive(Clone, Debug)]
 pub struct CatchUpReader {
     thread: Thread,

@@ -91,8 +91,8 @@ pub struct ParsedScript {
     /// The line as the user reads it.
     pub line: String,
     /// Every simple command in it, in source order, as words without quotes. A word that contains
-    /// [`UNKNOWN`] is not known before it runs. A command that begins with such a word could be any
-    /// command.
+    /// [`UNKNOWN`] is not known before it runs. A command that begins with such a word is unknown:
+    /// rules can restrict it but not allow it.
     pub commands: Vec<Vec<String>>,
     /// Whether these are surely all commands: the line has no substitution, redirection to a file,
     /// expansion or anything else but plain words.

@@ -28,7 +28,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Storage of records.
 ///
 /// Fencing is by the head. An append names the head it follows and moves it in the same step. So of
-/// two writers only one succeeds, whatever either believes.
+/// two writers only one succeeds, even if both believe that they own the thread.
 pub trait Journal: Send + Sync {
     /// Appends after `after`; a second writer gets [`AppendError::Conflict`]. `class` names the
     /// failure that the records must survive once this has succeeded: of the process or of power.
@@ -110,7 +110,7 @@ pub trait Pages: Send + Sync {
     ) -> BoxFuture<'_, Result<Page<Summary>, ReadError>>;
 }
 
-/// Bytes beside the journal, named by their hash.
+/// Storage of large bytes outside the journal, named by their hash.
 pub trait Blobs: Send + Sync {
     /// Stores bytes; they are durable once this has succeeded. Only then may a record name them: an
     /// append that names a missing blob is rejected. A blob that no record names may be deleted

@@ -97,7 +97,7 @@ fn write<T: Serialize>(message: &T) -> Result<Bytes, serde_json::Error> {
     thread_local! {
         static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     }
-    // A message that encodes another one meanwhile gets a new buffer.
+    // A message that is encoded inside another one gets a new buffer.
     let mut text = BUFFER.take();
     text.clear();
     let outcome = serde_json::to_writer(&mut text, message);

@@ -152,7 +152,7 @@ impl Listeners {
         }
     }
 
-    /// Returns the next client. Waits for ever if no listener is open.
+    /// Returns the next client. Waits forever if no listener is open.
     pub async fn next(&mut self) -> Option<Connection> {
         self.accepted.recv().await
     }

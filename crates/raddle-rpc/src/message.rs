@@ -141,7 +141,7 @@ pub enum DroppedFrame {
     NotJson,
     /// JSON, but not an object: a batch or a scalar.
     NotAnObject,
-    /// An object that is no request, notification or response.
+    /// An object that is neither a request nor a notification nor a response.
     NotAMessage,
     /// A response without a usable id.
     AnswerToNothing,

@@ -93,7 +93,7 @@ pub enum Network {
 }
 
 /// The names that are protected by default: those from which git runs code, and the folders in
-/// which agents that speak our protocol keep files that they obey. Settings of editors are not
+/// which agents that speak our protocol keep files that control them. Settings of editors are not
 /// among them, because writing those is ordinary work.
 pub const PROTECTED: [&str; 4] = [".git", ".codex", ".agents", ".raddle"];
 

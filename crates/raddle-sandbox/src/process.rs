@@ -6,7 +6,7 @@
 //!
 //! The server communicates with a keeper over a socket and with the command over pipes or a
 //! terminal. Whatever closes the socket (an order, a dropped [`Exit`], the server's death) ends the
-//! command with all its descendants. `ARCHITECTURE.md` says more under *Processes*.
+//! command with all its descendants. See *Processes* in `ARCHITECTURE.md`.
 
 mod blocking;
 mod descendants;

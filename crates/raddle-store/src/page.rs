@@ -12,7 +12,7 @@ pub(crate) const LIMIT_MAX: usize = 1000;
 /// ends early, and its cursor continues.
 pub(crate) const ITEMS_BYTES_MAX: usize = 8 << 20;
 
-/// Minimum number of letters of a search text.
+/// Minimum number of characters of a search text.
 pub(crate) const LETTERS_MIN: usize = 3;
 
 /// Limit: characters of a search text; beyond it, the rest is ignored.

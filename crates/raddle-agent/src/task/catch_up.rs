@@ -27,7 +27,7 @@ const LAST_PAGES: Duration = Duration::from_secs(2);
 
 /// A subscriber of the thread.
 pub(super) struct Subscription {
-    /// Unique, also among subscriptions of the same subscriber.
+    /// Unique, even among subscriptions of the same subscriber.
     number: u64,
     pub(super) subscriber: Arc<dyn Subscriber>,
     closed: ClosedFlag,
@@ -51,9 +51,10 @@ type ClosedFlag = Arc<Mutex<bool>>;
 pub(super) struct CatchUps {
     next_number: u64,
     jobs: JoinSet<(CatchUpJob, ReadProgress)>,
-    /// Jobs with few records left.
+    /// Jobs that have read all records that were stored at the time; the task delivers the rest
+    /// itself.
     nearly_done: Vec<CatchUpJob>,
-    /// Sequence number up to which jobs may read: the last one that the writer knows as stored.
+    /// Sequence number up to which jobs may read: the last one that the writer knows to be stored.
     stored: Arc<AtomicU64>,
 }
 
@@ -159,7 +160,7 @@ impl Task {
         subscription.catch_up = Some(CatchUp { notices, job });
     }
 
-    /// Handles a job that has nearly caught up, or whose subscriber is gone.
+    /// Handles a job that has nearly caught up, or whose subscriber has disconnected.
     pub(super) fn catch_up_ended(&mut self, joined: Result<(CatchUpJob, ReadProgress), JoinError>) {
         match joined {
             Ok((job, ReadProgress::Closed)) => self
@@ -193,7 +194,7 @@ impl Task {
         {
             let rest = self.during(timeout_at(until, job.rest())).await;
             let (subscriptions, thread) = (&mut self.subscriptions, self.writer.stored_thread());
-            // It may have unsubscribed meanwhile.
+            // It may have unsubscribed since.
             let Some(subscription) = subscriptions
                 .iter_mut()
                 .find(|it| it.number == job.subscription)

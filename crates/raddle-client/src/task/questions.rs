@@ -57,7 +57,7 @@ impl Questions {
         }
     }
 
-    /// Registers a question, which may be a repetition. `shows` says whether a follower can receive
+    /// Registers a question, which may be a repetition. `shows` is whether a follower can receive
     /// it now.
     pub(super) fn receive(
         &mut self,

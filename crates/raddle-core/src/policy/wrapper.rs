@@ -229,7 +229,7 @@ const XARGS: &str = "\
     --open-tty --replace --verbose -I: -n: -P: -L: -d: -E: -s: -a: --arg-file: --delimiter: --max-args: \
     --max-chars: --max-procs: --process-slot-var:";
 
-/// Wrappers that add arguments of their own to the command.
+/// Wrappers that add arguments to the command.
 const ARGUMENT_WRAPPERS: [&str; 3] = ["entr", "parallel", "xargs"];
 
 /// Placeholders that `parallel` replaces in the command.

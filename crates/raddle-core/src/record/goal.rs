@@ -27,7 +27,7 @@ pub struct GoalSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum GoalStatus {
-    /// In progress: when a turn ends well, the next one begins by itself.
+    /// In progress: when a turn succeeds, the next one begins by itself.
     Active,
     /// Paused until the user resumes it.
     Paused,

@@ -35,7 +35,7 @@ pub enum TurnKind {
     Review,
     /// Summarises the history of the thread.
     Compaction,
-    /// Runs a command of the user's.
+    /// Runs a user command.
     Shell,
 }
 
@@ -92,7 +92,7 @@ pub struct ModelEnded {
     pub call: u32,
     /// How the call ended.
     pub end: ModelEnd,
-    /// Tokens that it used, as far as the vendor reported.
+    /// Tokens that it used, if the vendor reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// Whether the usage is an estimate, because the vendor reported none.

@@ -64,7 +64,7 @@ impl Thread {
         if let Some(spending) = self.exhausted_time(now) {
             return closing::stop(self, turn, Cause::BudgetSpent(spending), None, now);
         }
-        // A command of the user's waits for nothing.
+        // A user command waits for nothing.
         let users = turn
             .items
             .iter()
@@ -107,7 +107,7 @@ impl Thread {
     /// Time at which to decide again although nothing comes in.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let turn = self.turn.as_ref();
-        // Without a call to make, a turn waits only for commands of the user's.
+        // Without a call to make, a turn waits only for user commands.
         let retry = turn.filter(|turn| turn.items.is_empty() || turn.needs_call());
         let retry = retry.and_then(|turn| turn.retry_at);
         let stop = turn
@@ -157,7 +157,7 @@ impl Thread {
         Vec::new()
     }
 
-    /// Calls the model, or ends the turn: nothing is open but commands of the user's.
+    /// Calls the model, or ends the turn: nothing is open but user commands.
     fn ask_or_end(&self, turn: &OpenTurn, now: Timestamp) -> Vec<RecordBody> {
         let retry = turn.retry_at;
         if retry.is_some_and(|at| !now.is_over(turn.broke_at, at)) {

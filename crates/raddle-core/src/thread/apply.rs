@@ -367,8 +367,8 @@ impl Thread {
                 goal.used(usage.total());
             }
             self.usage = self.usage.plus(&usage);
-            // The estimate for a call that did not end well says less about the context than the
-            // call before it.
+            // The estimate for a failed call is less exact about the context than the call before
+            // it.
             if !it.estimated || matches!(it.end, ModelEnd::Done {}) {
                 self.last_usage = usage;
                 // A call that summarised the history read the old one; the new one is short.

@@ -24,7 +24,7 @@ fn retries_max() -> u32 {
     crate::bugs::bound(100, 8)
 }
 
-/// Longest wait before a retry, whatever the vendor or a clock says.
+/// Maximum wait before a retry, even if the vendor asks for more or the clock was set.
 fn retry_ms_max() -> i64 {
     crate::bugs::bound(60 * 60 * 1000, 5_000)
 }

@@ -321,7 +321,7 @@ pub enum Status {
     },
 }
 
-/// State of a thread at some point, as far as a revert to it needs.
+/// The part of a thread's state that a revert to this point needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RevertPoint {
     /// Parts of the history that counted.

@@ -9,7 +9,7 @@ use crate::CallError;
 use crate::oauth::decoded;
 use crate::vendor_error::truncate;
 
-/// A shorter value is no key, and could be any word.
+/// A shorter value is not treated as a key: it may be an ordinary word.
 const SECRET_LETTERS_MIN: usize = 8;
 
 /// The replacement of a secret.

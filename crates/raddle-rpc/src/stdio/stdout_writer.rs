@@ -107,7 +107,7 @@ impl<O: AsFd> StdoutWriter<O> {
 }
 
 impl<O: AsFd> WriteState<O> {
-    /// Writes each frame on a line of its own.
+    /// Writes each frame on a separate line.
     fn write(&mut self) -> io::Result<()> {
         for frame in self.frames.drain(..) {
             if self.text.len() + frame.len() > COALESCE_BYTES_MAX {

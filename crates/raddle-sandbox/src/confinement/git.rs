@@ -1,5 +1,5 @@
-//! Files that git obeys in a writable folder, besides the `.git` at its top: repositories below it,
-//! submodules that an index names, and paths that a configuration names.
+//! Files that control git in a writable folder, besides the `.git` at its top: repositories below
+//! it, submodules that an index names, and paths that a configuration names.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,7 @@ const MOUNTS_MAX: usize = 300;
 /// read-only.
 const WHOLE_MAX: usize = 200;
 
-/// Placeholders for missing names that git obeys. Each occupies the disk, and a descriptor or two
+/// Placeholders for missing names that control git. Each occupies the disk, and a descriptor or two
 /// of the server, for as long as a command runs.
 const PLACEHOLDERS_MAX: usize = 128;
 /// Cost of comparing two paths, in bytes of the budget.
@@ -69,7 +69,7 @@ pub fn is_git_dir(folder: &Path) -> bool {
 }
 
 impl RuleSet {
-    /// Protects the paths that git obeys below `root`, and adds notices for those that it cannot
+    /// Protects the paths that control git below `root`, and adds notices for those that it cannot
     /// protect.
     pub(super) fn protect_git(&mut self, root: &Path, cache: &RepositoryCache) {
         let home = self.home.clone();
@@ -207,7 +207,7 @@ impl RuleSet {
                     self.close(root, &closed, candidates);
                 }
             }
-            // It was removed meanwhile.
+            // It has been removed since the listing.
             Err(_) => {}
         }
     }

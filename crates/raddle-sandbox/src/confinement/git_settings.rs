@@ -157,7 +157,7 @@ impl GitSettings {
         settings.flat_map(git_config::unknown_programs)
     }
 
-    /// Returns the absolute paths that git obeys in the work tree with one of these tops.
+    /// Returns the absolute paths that control git in the work tree with one of these tops.
     pub fn paths(
         &self,
         tops: &[PathBuf],
@@ -196,7 +196,7 @@ fn bases(tops: &[PathBuf], named: &NamedPath, home: Option<&Path>) -> Vec<PathBu
     bases
 }
 
-/// Returns the existing paths that git obeys, besides `.git`, in the repository that contains a
+/// Returns the existing paths that control git, besides `.git`, in the repository that contains a
 /// folder: hooks, included settings and programs that its configuration names. They are absolute
 /// and without links; most lie outside of the folder. If the budget runs out, the work tree of the
 /// repository is among them.

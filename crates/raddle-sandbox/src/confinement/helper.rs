@@ -24,7 +24,7 @@ pub(super) const HELPER_ARG: &str = "fence-inside";
 pub(super) const ATTEMPTS_ARG: &str = "fence-attempts";
 
 /// Prefix of the command's variables until the helper passes them on: neither bubblewrap nor the
-/// loader of either program may obey them, because both still run outside the sandbox.
+/// loader of either program may act on them, because both still run outside the sandbox.
 const VARIABLE_PREFIX: &str = "RADDLE_COMMAND_";
 
 /// The exit codes that shells use.

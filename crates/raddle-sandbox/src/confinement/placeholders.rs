@@ -183,7 +183,7 @@ fn is_at(parent: &OwnedFd, name: &OsStr, file: &fs::Metadata) -> bool {
         .is_ok_and(|it| (it.st_dev, it.st_ino) == (file.dev(), file.ino()))
 }
 
-/// Locks the entry; `None` if it was removed meanwhile.
+/// Locks the entry; `None` if another process removed it.
 fn lock_entry(parent: &OwnedFd, name: &OsStr, flags: OFlags) -> io::Result<Option<File>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | flags;
     let folder: File = match openat(parent, name, flags, Mode::empty()) {

@@ -22,7 +22,7 @@ pub struct PolicyPath {
 }
 
 impl PolicyPath {
-    /// Follows a path as far as it can be seen.
+    /// Follows a path up to the first part that cannot be read.
     pub fn of(path: &Path) -> io::Result<Self> {
         Self::follow(path, |_| Ok(()))
     }

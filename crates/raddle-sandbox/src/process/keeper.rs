@@ -141,7 +141,7 @@ fn start(order: KeeperOrder, streams: [Stdio; 3]) -> Result<Child, KeeperReport>
         .stderr(stderr);
     let keeper = getpid();
     let settle = move || {
-        // A session of its own: its groups hold no other process, and no other terminal reaches it.
+        // A separate session: its groups hold no other process, and no other terminal reaches it.
         setsid()?;
         if is_confined {
             ignore_termination();

@@ -86,7 +86,7 @@ pub(super) fn commit(error: &Error) -> AppendError {
     }
 }
 
-/// Maps an error of writing a file beside the journal.
+/// Maps an error of writing a file in the journal's folder.
 pub(super) fn file_write(error: &io::Error) -> AppendError {
     let text = error.to_string();
     match error.kind() {

@@ -1,4 +1,4 @@
-//! Files beside the journal, named by the hash of their content.
+//! Blob files in the journal's folder, named by the hash of their content.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -1,9 +1,9 @@
 //! Reserved disk space, so that the end of a turn can be stored when the disk is full.
 //!
-//! The reserve is a file beside the journal whose blocks are allocated and never written. An append
-//! that ends a turn because the disk is full may release them and use the space. All other writes
-//! are rejected until the reserve is filled again, so that one thread does not use the space that
-//! another needs.
+//! The reserve is a file next to the journal whose blocks are allocated and never written. An
+//! append that ends a turn because the disk is full may release them and use the space. All other
+//! writes are rejected until the reserve is filled again, so that one thread does not use the space
+//! that another needs.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -63,7 +63,7 @@ impl Reserve {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the reserve is filled, as far as that is known without disk I/O.
+    /// Whether the reserve is known to be filled, without disk I/O.
     pub(super) fn is_whole(&self) -> bool {
         match &*self.state() {
             State::Closed => false,

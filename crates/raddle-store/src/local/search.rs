@@ -1,7 +1,7 @@
 //! Search: an index in its own file, derived from the records and updated with a delay.
 //!
 //! The index can be deleted at any time; a separate thread rebuilds it. Its watermark for each
-//! thread tells how far it has come.
+//! thread is the last record that it contains.
 
 mod index;
 mod indexer;

@@ -21,7 +21,7 @@ pub(super) enum ListVisibility {
     Open = 0,
     /// Lists of archived threads.
     Archived = 1,
-    /// No list: a fork without a record of its own yet.
+    /// No list: a fork that has only shared records so far.
     Hidden = 2,
 }
 

@@ -33,7 +33,7 @@ const WAITING_MAX: usize = 4096;
 pub(super) enum WriteRequest {
     Append(Append, WriteReply<Seq>),
     Base(SaveBase, WriteReply<()>),
-    /// Registers a file beside the journal.
+    /// Registers a blob file in the journal.
     Blob(NoteBlob, WriteReply<()>),
     Fork(Fork, WriteReply<Result<ForkProgress, ForkError>>),
     /// Deletes a thread, if its head matches or no head is given.

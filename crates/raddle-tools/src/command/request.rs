@@ -344,7 +344,7 @@ impl CommandRequest {
         }
     }
 
-    /// Returns the line that the shell reads; all words quoted, if the program is no shell.
+    /// Returns the line that the shell reads; all words quoted, if the program is not a shell.
     fn line(&self) -> String {
         match &self.words[..] {
             [_, flag, line] if flag == "-lc" || flag == "-c" => line.clone(),

@@ -130,7 +130,7 @@ pub(crate) fn write_intent(
     (body, ToolIntent::Act(act))
 }
 
-/// Parses the input in two ways: as a continuation of the typed line, and as a line of its own
+/// Parses the input in two ways: as a continuation of the typed line, and as a separate line
 /// wherever a key may have deleted the text before it. An incomplete line may become any command.
 fn script(begun: &str, chars: &str) -> ParsedScript {
     let whole = format!("{begun}{}", chars.replace('\r', "\n"));

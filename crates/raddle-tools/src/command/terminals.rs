@@ -354,7 +354,7 @@ impl RunningCommand {
     }
 }
 
-/// State of a command, as far as the limits are concerned.
+/// State of a command that decides which one is evicted at the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Runs,

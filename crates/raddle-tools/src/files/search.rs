@@ -177,8 +177,8 @@ impl Search {
     /// Searches a file that a walk found at this real path.
     fn walked(&mut self, roots: &Roots, plain: &Path) -> Result<(), ToolError> {
         let resolved = roots.resolve(plain, FinalLink::Keep)?;
-        // If a link replaced a folder meanwhile, the path leads to files that the walk may have
-        // skipped.
+        // If a link has replaced a folder since the walk, the path leads to files that the walk may
+        // have skipped.
         match resolved.plain == plain {
             true => self.file(roots, &resolved),
             false => Err(ToolError::Missing(resolved.shown)),

@@ -124,7 +124,7 @@ fn unwrapped<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {
     }
 }
 
-/// For each line, tells whether only empty lines follow before the next chunk or header, so that
+/// Returns, for each line, whether only empty lines follow before the next chunk or header, so that
 /// they belong to neither.
 fn gaps(lines: &[&str]) -> Vec<bool> {
     let mut gaps = vec![true; lines.len()];

@@ -1,7 +1,7 @@
 //! Lexes a script by its quotes alone: substitutions, operators and words.
 //!
 //! It is a second opinion to the parser, which treats some text as quoted that a shell expands.
-//! Text on which both disagree could be any command.
+//! Text on which both disagree is treated as an unknown command.
 
 use std::ops::Range;
 

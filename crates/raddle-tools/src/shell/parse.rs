@@ -108,7 +108,7 @@ impl ScriptParser {
         }
     }
 
-    /// Adds a command that could be any.
+    /// Adds an unknown command, which rules can restrict but not allow.
     fn unknown(&mut self) {
         self.plain = false;
         if !self.has_unknown {
@@ -117,7 +117,7 @@ impl ScriptParser {
         }
     }
 
-    /// Spends work. Without budget, the unparsed rest could be any command.
+    /// Spends work. Without budget, the unparsed rest is treated as an unknown command.
     fn spend(&mut self, cost: usize) -> bool {
         let may_go_on = self.budget.spend(cost);
         if !may_go_on {

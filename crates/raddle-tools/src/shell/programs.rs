@@ -81,7 +81,7 @@ const APT: &str = "invoke pre-install-pkgs dir::bin proxy-auto-detect";
 const DATABASES: &str = "mariadb mysql psql sqlite3";
 const LINE_EDITORS: &str = "ed ex red";
 
-/// Editors with commands of their own, among them `!` for a shell.
+/// Editors with their own commands, among them `!` for a shell.
 const EDITORS: &str = "ex gvim less more most nvim rview rvim vi view vim vimdiff";
 
 fn has(list: &str, word: &str) -> bool {

@@ -23,7 +23,7 @@ const TEXT: [&str; 9] = [
     "word",
 ];
 
-/// Kinds of nodes that contain words, and kinds of their children that are no words.
+/// Kinds of nodes that contain words, and kinds of their children that are not words.
 const AROUND_WORDS: &str = "\
     command declaration_command file_redirect heredoc_redirect herestring_redirect unset_command";
 const NO_WORDS: &str = "\
@@ -33,7 +33,7 @@ const NO_WORDS: &str = "\
 /// Words that a shell recognises only if they stand alone.
 const KEYWORDS: &str = "case do done elif else esac fi for function if in select then until while";
 
-/// The tree, as far as the walk has come, beside the result of the lexer.
+/// The part of the tree that the walk has visited, and the result of the lexer.
 pub(super) struct Readings {
     lexed: LexedScript,
     operators_passed: usize,

@@ -113,8 +113,7 @@ pub(super) fn last_command<'a>(statement: Node<'a>, budget: &mut WorkBudget) -> 
     Some(node)
 }
 
-/// A statement around the current node, and whether its text, as far as it was scanned, names a
-/// shell.
+/// A statement around the current node, and whether the scanned part of its text names a shell.
 pub(super) struct Statement {
     pub(super) depth: u32,
     read_to: usize,

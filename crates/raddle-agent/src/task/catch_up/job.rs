@@ -48,7 +48,8 @@ pub(in super::super) enum ReadProgress {
 }
 
 impl CatchUpJob {
-    /// Reads until few records are left, and returns; or to the end if the task is over.
+    /// Reads until it has delivered all records that were stored at the last read, and returns; or
+    /// to the end if the task is over.
     pub(super) async fn run(mut self) -> (Self, ReadProgress) {
         loop {
             let Some(_permit) = self.subscriber.reserve(PAGE_BYTES).await else {
@@ -98,7 +99,7 @@ impl CatchUpJob {
         };
         let is_empty = records.is_empty();
         for record in records {
-            // Deliver only records that the writer knows as stored.
+            // Deliver only records that the writer knows to be stored.
             if record.seq > stored {
                 return ReadProgress::Last;
             }

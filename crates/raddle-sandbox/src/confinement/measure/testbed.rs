@@ -1,5 +1,5 @@
-//! The testbed on which a sandbox tries to break out of itself: a folder of its own, and a host
-//! that listens.
+//! The testbed on which a sandbox tries to break out of itself: a separate folder, and a host that
+//! listens.
 //!
 //! A killed process leaves its folder behind, so the next measurement removes it. The folder is
 //! locked while it is in use, and the kernel releases the lock when its process dies.

@@ -3,7 +3,7 @@
 //!
 //! Nothing here is trusted. The caller verifies the content of a damaged page against hashes.
 
-/// A row or index entry, as far as it lies in its page.
+/// A row or index entry: the part that lies in its page.
 #[derive(Debug)]
 pub(super) struct Cell {
     /// Row id; `None` for an index entry.

@@ -78,8 +78,8 @@ pub(super) fn block_of(number: i64) -> i64 {
     number >> 12
 }
 
-/// Encodes a number as three letters, which the index treats as one word. There are enough caseless
-/// letters for the highest number of a thread.
+/// Encodes a number as three letters, which the index treats as one word. Unicode has enough
+/// letters without case for the highest number of a thread.
 fn word(number: i64) -> String {
     const FIRST: u32 = 0x4e00;
     let letters = [18, 9, 0].map(|shift| {
