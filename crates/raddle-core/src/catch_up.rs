@@ -15,8 +15,8 @@ pub struct CatchUpReader {
     /// First request number that the subscriber has not received.
     first_unsent: RequestNumber,
     /// Items that the subscriber received in part and that are complete by now. Their deltas, and
-    /// with them the subscriber's position, are gone. So it receives nothing more of them until the
-    /// complete item.
+    /// with them the subscriber's position, are deleted. So it receives nothing more of them until
+    /// the complete item.
     complete: Vec<ItemId>,
 }
 

@@ -48,7 +48,7 @@ pub trait Journal: Send + Sync {
     fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>>;
 
     /// Returns the records after a number, in order: about `bytes_max` bytes, but at least one
-    /// record if there is one. Deltas of settled items may be gone.
+    /// record if there is one. Deltas of settled items may be deleted.
     fn read(
         &self,
         thread: ThreadId,
@@ -68,8 +68,8 @@ pub trait Journal: Send + Sync {
 
     /// Creates the thread `to` with the records of `from` up to and including `at`, under the same
     /// numbers, at the cost of opening `from`. Survives loss of power. Returns the new thread's
-    /// head: its newest record. Deltas of items that `from` has settled may be gone; those of open
-    /// items are in both threads. From then on the two threads are independent.
+    /// head: its newest record. Deltas of items that `from` has settled may be deleted; those of
+    /// open items are in both threads. From then on the two threads are independent.
     fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> BoxFuture<'_, Result<Seq, ForkError>>;
 
     /// Removes a thread and everything that only it uses. Forks of it stay whole.

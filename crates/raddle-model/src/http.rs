@@ -36,7 +36,7 @@ const REFUSAL_BYTES_MAX: usize = 64 << 10;
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Characters shown of a response that is not a vendor's error.
-const EXCERPT_LETTERS_MAX: usize = 300;
+const EXCERPT_CHARS_MAX: usize = 300;
 
 /// Limit: a model's whole response; beyond it, the call fails.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
@@ -224,7 +224,7 @@ impl HttpAnswer {
             return Err(error);
         }
         let kind = kind.unwrap_or_default();
-        let excerpt: String = body.trim().chars().take(EXCERPT_LETTERS_MAX).collect();
+        let excerpt: String = body.trim().chars().take(EXCERPT_CHARS_MAX).collect();
         Err(CallError::Malformed(format!(
             "it is `{kind}` and not a stream of events; is base_url right? It begins: {excerpt}"
         )))

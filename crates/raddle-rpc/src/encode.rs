@@ -136,7 +136,7 @@ mod tests {
         for bytes in [10, 900, COPIED_BYTES_MAX - 100, 1 << 20] {
             let frame = encoded(bytes);
             let length = frame.len();
-            let block = frame.try_into_mut().expect("nobody shares it");
+            let block = frame.try_into_mut().expect("no other owner");
             assert_eq!(block.capacity(), length);
         }
     }

@@ -112,7 +112,7 @@ impl Task {
     pub(super) fn notify_end(&mut self, ended: &WriterEnd) {
         let id = self.id;
         if *ended == WriterEnd::Deleted {
-            // The others have received the record. For a slow subscriber the records may be gone.
+            // The others have received the record. A slow subscriber may find the records deleted.
             let deleted = ThreadDeletedNotification { thread_id: id };
             let deleted = Delivery::Notice(Arc::new(deleted.into()));
             for subscription in self

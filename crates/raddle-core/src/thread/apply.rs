@@ -458,8 +458,8 @@ impl Thread {
         self.with_item(&delta.item, |open| {
             let text = open.texts.entry(delta.part).or_default();
             if delta.offset > text.len() as u64 {
-                // Earlier text is settled and gone, and this delta is about to go: the event that
-                // holds it follows.
+                // Deltas of earlier text are deleted already, and this one soon is: the event that
+                // holds its text follows.
                 return;
             }
             // Skips text that was folded in before.

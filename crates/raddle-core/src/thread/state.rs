@@ -550,7 +550,7 @@ impl Thread {
             return CursorStatus::Good;
         }
         let items = self.turn.iter().flat_map(|turn| &turn.items);
-        // The deltas between the cursor and the saved text are gone.
+        // The deltas between the cursor and the saved text are deleted.
         let merged =
             |open: &OpenItem| open.began <= cursor && open.saved.is_some_and(|at| cursor < at);
         let unknown = cursor > self.head || cursor < self.judged_from;

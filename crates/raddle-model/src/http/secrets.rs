@@ -10,7 +10,7 @@ use crate::oauth::decoded;
 use crate::vendor_error::truncate;
 
 /// A shorter value is not treated as a key: it may be an ordinary word.
-const SECRET_LETTERS_MIN: usize = 8;
+const SECRET_CHARS_MIN: usize = 8;
 
 /// The replacement of a secret.
 const REDACTED: &str = "…";
@@ -22,7 +22,7 @@ pub(crate) struct Secrets(Vec<String>);
 impl Secrets {
     pub(super) fn add(&mut self, value: &str) {
         for spelling in spellings(value.trim()) {
-            if spelling.chars().count() >= SECRET_LETTERS_MIN && !self.0.contains(&spelling) {
+            if spelling.chars().count() >= SECRET_CHARS_MIN && !self.0.contains(&spelling) {
                 self.0.push(spelling);
             }
         }

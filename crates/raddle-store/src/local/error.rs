@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn failure(code: i32) -> Error {
-        Error::SqliteFailure(ffi::Error::new(code), Some("said by SQLite".to_owned()))
+        Error::SqliteFailure(ffi::Error::new(code), Some("from SQLite".to_owned()))
     }
 
     /// Returns the results of a write, a commit, and a read that fail with the error.

@@ -163,7 +163,7 @@ mod tests {
         };
         let reserve = Reserve::new(folder.path());
         assert!(!reserve.is_whole());
-        reserve.fill().expect("there is room");
+        reserve.fill().expect("the disk has space");
         assert!(reserve.is_whole());
         assert!(blocks() >= BYTES);
         // Another process sees the reserve too, and releases it.
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(blocks(), 0);
         assert!(!reserve.is_whole());
         assert!(!reserve.release(), "there is nothing left to give back");
-        reserve.fill().expect("there is room");
+        reserve.fill().expect("the disk has space");
         assert!(other.is_whole());
     }
 
@@ -181,10 +181,10 @@ mod tests {
     fn a_reserve_that_was_removed_is_made_again() {
         let folder = tempfile::tempdir().expect("a folder");
         let reserve = Reserve::new(folder.path());
-        reserve.fill().expect("there is room");
+        reserve.fill().expect("the disk has space");
         std::fs::remove_file(folder.path().join(FILE)).expect("removed");
         assert!(!reserve.is_whole());
-        reserve.fill().expect("there is room");
+        reserve.fill().expect("the disk has space");
         assert!(reserve.is_whole());
     }
 

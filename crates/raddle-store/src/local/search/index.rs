@@ -13,7 +13,7 @@ use raddle_core::ports::ReadError;
 use rusqlite::{Connection, Error, Params, TransactionBehavior, params};
 
 use crate::local::{readonly, rowid};
-use crate::page::LETTERS_MIN;
+use crate::page::CHARS_MIN;
 
 /// Name of the file in the journal's folder.
 const FILE: &str = "search.sqlite";
@@ -129,7 +129,7 @@ impl IndexSnapshot {
     pub(super) fn is_rare(&self) -> Result<bool, ReadError> {
         let letters: Vec<char> = self.text.chars().collect();
         let grams: Vec<String> = letters
-            .windows(LETTERS_MIN)
+            .windows(CHARS_MIN)
             .map(|gram| gram.iter().collect())
             .collect();
         for gram in grams.iter().step_by(grams.len().div_ceil(GRAMS_MAX).max(1)) {
@@ -202,7 +202,7 @@ mod tests {
     fn every_number_has_its_own_word() {
         let numbers = [0, 1, 511, 512, rowid::NUMBER_MAX - 1, rowid::NUMBER_MAX];
         for (at, number) in numbers.into_iter().enumerate() {
-            assert_eq!(word(number).chars().count(), LETTERS_MIN);
+            assert_eq!(word(number).chars().count(), CHARS_MIN);
             let others = &numbers[at + 1..];
             assert!(others.iter().all(|other| word(*other) != word(number)));
         }
