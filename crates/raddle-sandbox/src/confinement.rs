@@ -26,7 +26,7 @@ mod survey;
 mod syscalls;
 
 pub use git::is_git_dir;
-pub use git_settings::{gitfile_path, obeyed_paths};
+pub use git_settings::{git_control_paths, gitfile_path};
 pub use helper::take_over;
 pub use home::{home, is_around_home};
 pub use measure::{Finding, Measurement, Options, measure};

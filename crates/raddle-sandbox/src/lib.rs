@@ -30,8 +30,8 @@ mod written_folders;
 pub use confinement::attempt;
 pub use confinement::{
     ConfinedLaunch, Finding, Measurement, Notice, Options, PolicyPath, SandboxHost, SandboxRefusal,
-    Tier, git_config, gitfile_path, home, ignore_interrupts, is_around_home, is_git_dir, measure,
-    obeyed_paths, take_over,
+    Tier, git_config, git_control_paths, gitfile_path, home, ignore_interrupts, is_around_home,
+    is_git_dir, measure, take_over,
 };
 pub use descriptors::set_cloexec;
 pub use holds::{FileHold, FileHolds, HoldConflict, HoldError, WriteClaim};

@@ -17,7 +17,8 @@ const RUNNING_MAX: usize = 8;
 const STOP_MS_MAX: i64 = 10_000;
 
 /// Unsaved text of an open item above which the item is saved in full, once that is at least half
-/// of its text. Its deltas can then be deleted. Storing an item then costs only a small multiple of its final size.
+/// of its text. Its deltas can then be deleted. Storing an item then costs only a small multiple of
+/// its final size.
 fn unsaved_bytes_max() -> u64 {
     crate::bugs::bound(256 << 10, 300)
 }

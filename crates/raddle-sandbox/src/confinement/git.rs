@@ -83,7 +83,7 @@ impl RuleSet {
         // them.
         let mut candidates = Vec::new();
         if let Some(own) = Repository::around(root) {
-            self.add_obeyed(root, &own, &shared, home, cache, &mut candidates);
+            self.add_control_paths(root, &own, &shared, home, cache, &mut candidates);
         }
         for folder in &search.closed {
             self.close(root, folder, &mut candidates);
@@ -101,7 +101,7 @@ impl RuleSet {
             if candidates.len() <= MOUNTS_MAX
                 && let Some(repository) = Repository::at(folder)
             {
-                self.add_obeyed(root, &repository, &shared, home, cache, &mut candidates);
+                self.add_control_paths(root, &repository, &shared, home, cache, &mut candidates);
             }
         }
         if self.survey_budget.is_spent() {
@@ -139,7 +139,7 @@ impl RuleSet {
     }
 
     /// Adds the paths that a repository names: its submodules, and the paths of its configuration.
-    fn add_obeyed(
+    fn add_control_paths(
         &mut self,
         root: &Path,
         repository: &Repository,

@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_those_that_git_obeys() {
+    fn paths_are_those_that_control_git() {
         let text = b"[core]\n hooksPath = .husky\n excludesFile = x\n fsmonitor = true\n\
             [include] path = ../team\n[includeIf \"onbranch:x\"] path = ~/y\n\
             [filter \"lfs\"] process = git-lfs filter-process\n\

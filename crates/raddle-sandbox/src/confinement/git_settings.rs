@@ -200,11 +200,11 @@ fn bases(tops: &[PathBuf], named: &NamedPath, home: Option<&Path>) -> Vec<PathBu
 /// folder: hooks, included settings and programs that its configuration names. They are absolute
 /// and without links; most lie outside of the folder. If the budget runs out, the work tree of the
 /// repository is among them.
-pub fn obeyed_paths(folder: &Path) -> Vec<PathBuf> {
-    obeyed_within(folder, SurveyBudget::of_file())
+pub fn git_control_paths(folder: &Path) -> Vec<PathBuf> {
+    control_paths_within(folder, SurveyBudget::of_file())
 }
 
-fn obeyed_within(folder: &Path, mut budget: SurveyBudget) -> Vec<PathBuf> {
+fn control_paths_within(folder: &Path, mut budget: SurveyBudget) -> Vec<PathBuf> {
     let home = home();
     let home = home.as_deref();
     let Some(repository) = Repository::around(folder) else {
@@ -222,12 +222,12 @@ fn obeyed_within(folder: &Path, mut budget: SurveyBudget) -> Vec<PathBuf> {
         let Ok(policy_path) = PolicyPath::within(&path, &mut budget) else {
             continue;
         };
-        let is_obeyed = match named.use_ {
+        let controls_git = match named.use_ {
             PathUse::Program => policy_path.real.is_file(),
             PathUse::Folder | PathUse::Include => true,
         };
         // To protect a folder that contains the repository would leave nothing to work in.
-        if is_obeyed && !repository.folder.starts_with(&policy_path.real) {
+        if controls_git && !repository.folder.starts_with(&policy_path.real) {
             real.insert(policy_path.real);
         }
     }
@@ -286,7 +286,7 @@ mod tests {
             ("[core]\n editor = ./n\n".repeat(2_000), true),
         ] {
             fs::write(root.join(".git/config"), format!("{hooks}{more}")).expect("a file");
-            let paths = obeyed_within(&root, SurveyBudget::of_bytes(1_000_000));
+            let paths = control_paths_within(&root, SurveyBudget::of_bytes(1_000_000));
             assert_eq!(paths.contains(&root), is_whole, "{}", more.len());
             assert!(is_whole || paths.contains(&root.join("hooks")), "{paths:?}");
         }

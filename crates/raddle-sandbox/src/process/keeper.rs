@@ -38,8 +38,8 @@ const TERM_GRACE: Duration = Duration::from_millis(200);
 const POLL_FIRST: Duration = Duration::from_millis(1);
 const POLL_LAST: Duration = Duration::from_millis(50);
 
-/// Limit: time in which no process of an ended command goes away or appears; beyond it, the remaining
-/// processes are left, and the log names them.
+/// Limit: time in which no process of an ended command goes away or appears; beyond it, the
+/// remaining processes are left, and the log names them.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(3);
 
 /// The highest priority of the kernel.

@@ -245,7 +245,7 @@ impl<'a> Draft<'a> {
         {
             return Ok(index);
         }
-        if resolved.access == WriteAccess::Protected || self.roots.is_obeyed(&resolved) {
+        if resolved.access == WriteAccess::Protected || self.roots.controls_git(&resolved) {
             return Err(ToolError::Protected(resolved.shown));
         }
         let base = match resolved.kind {
