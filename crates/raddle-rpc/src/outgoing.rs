@@ -38,7 +38,7 @@ struct Queue {
     /// Held by the next waiter for an [`OutgoingPermit`], so that a large one is not overtaken
     /// indefinitely by small ones.
     reserve_lock: AsyncMutex<()>,
-    /// The same for waiters of [`Outgoing::reserve_when_low`].
+    /// Held by the next waiter of [`Outgoing::reserve_when_low`].
     low_lock: AsyncMutex<()>,
 }
 

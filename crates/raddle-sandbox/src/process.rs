@@ -203,12 +203,12 @@ pub struct PendingStart {
 }
 
 impl PendingStart {
-    /// Starts this program. It does not wait either.
+    /// Starts this program, without waiting.
     pub fn with(self, launch: Launch) -> io::Result<()> {
         self.send_order(launch, false)
     }
 
-    /// The same for a command in its sandbox.
+    /// Starts a command in its sandbox, without waiting.
     pub fn confined(self, confined: &ConfinedLaunch) -> io::Result<()> {
         self.send_order(confined.launch.clone(), confined.is_confined())
     }

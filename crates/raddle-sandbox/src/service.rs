@@ -141,8 +141,8 @@ impl SandboxService {
             .await
     }
 
-    /// The same with a limit on the wait for held files. A folder with files that are held for
-    /// longer becomes read-only: see [`LaunchPlan::conflicts`].
+    /// Plans a launch as [`Self::plan`] does, with a limit on the wait for held files. A folder
+    /// with files that are held for longer becomes read-only: see [`LaunchPlan::conflicts`].
     pub async fn plan_within(
         &self,
         mut launch: Launch,

@@ -5,7 +5,7 @@ use tracing::Span;
 
 use crate::counters::failure_kind;
 
-/// What the log needs of the turns of a thread.
+/// Data on the turns of a thread for the log.
 #[derive(Default)]
 pub(super) struct TurnLog {
     /// A turn that a caller started, and the caller's span, until the turn's first record is

@@ -293,7 +293,7 @@ pub struct DiffUpdated {
     pub turn: TurnId,
     /// All its changes so far as one unified diff.
     pub diff: String,
-    /// The same as a blob, if it is long; `diff` is then truncated.
+    /// The whole diff as a blob, if it is long; `diff` is then truncated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<Blob>,
 }

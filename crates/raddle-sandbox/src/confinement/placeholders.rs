@@ -53,7 +53,8 @@ impl Placeholders {
         }
     }
 
-    /// The same in a parent that was opened before, whatever its path names by now.
+    /// Occupies a path as [`Self::occupy`] does, in a parent that was opened before. The path of
+    /// the parent may lead elsewhere by now.
     pub fn occupy_in(
         &mut self,
         parent: &Arc<OwnedFd>,
@@ -64,7 +65,8 @@ impl Placeholders {
         })
     }
 
-    /// The same for an empty file, where a folder would be an error to its reader.
+    /// Occupies a path with an empty file, where a folder would be an error to the program that
+    /// reads it.
     pub fn occupy_with_file(&mut self, path: &Path) -> Result<bool, SandboxRefusal> {
         let Some(parent) = self.open_parent(path)? else {
             return Ok(false);

@@ -27,7 +27,7 @@ impl PolicyPath {
         Self::follow(path, |_| Ok(()))
     }
 
-    /// The same, within a budget.
+    /// Follows a path as [`Self::of`] does, within a budget.
     pub(super) fn within(path: &Path, budget: &mut SurveyBudget) -> io::Result<Self> {
         Self::follow(path, |it| budget.look(it))
     }
