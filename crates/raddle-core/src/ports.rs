@@ -110,7 +110,7 @@ pub trait Pages: Send + Sync {
     ) -> BoxFuture<'_, Result<Page<Summary>, ReadError>>;
 }
 
-/// Storage of large bytes outside the journal, named by their hash.
+/// Storage of large data outside the journal, named by its hash.
 pub trait Blobs: Send + Sync {
     /// Stores bytes; they are durable once this has succeeded. Only then may a record name them: an
     /// append that names a missing blob is rejected. A blob that no record names may be deleted

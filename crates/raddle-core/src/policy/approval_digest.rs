@@ -16,6 +16,8 @@
 //! | A call that is judged by the name of its tool | [`tool_call()`] |
 //!
 //! `shell/digest.rs` in `raddle-tools` determines which files a command may run, and their state.
+//! Permissions that the user grants widen the sandbox and have no digest: see
+//! [`Grant`](crate::Grant).
 
 use std::collections::BTreeMap;
 

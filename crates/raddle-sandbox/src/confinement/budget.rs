@@ -20,7 +20,7 @@ const INDEX_BYTES: u64 = 16;
 /// Bytes that the survey may still examine: those of configuration, and of each path that it looks
 /// up. Each lookup costs some bytes more.
 ///
-/// When the budget is spent, the rest of the folder may hold anything that control git, so the
+/// When the budget is spent, the rest of the folder may hold anything that controls git, so the
 /// folder becomes read-only.
 #[derive(Debug)]
 pub(super) struct SurveyBudget {

@@ -46,7 +46,7 @@ pub enum PathUse {
     Program,
 }
 
-/// A path that control git.
+/// A path that controls git.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedPath {
     /// The path as the setting spells it, relative to the folder that its use implies.
