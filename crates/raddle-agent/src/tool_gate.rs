@@ -372,7 +372,7 @@ pub(crate) async fn carry_out(
         body: result.body,
         output,
     }));
-    // A stopping turn is over once its last tool has ended, and accepts no further records.
+    // A stopping turn has ended once its last tool has ended, and accepts no further records.
     let (first, second) = match stopped {
         true => (diff, Some(end)),
         false => (Some(end), diff),

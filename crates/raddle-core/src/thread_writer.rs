@@ -86,7 +86,7 @@ pub enum Step {
     Do(Vec<WriterAction>),
     /// Nothing to do until a message arrives, or until then.
     Wait(Option<Timestamp>),
-    /// The task is over.
+    /// The task has ended.
     Ended(WriterEnd),
 }
 
@@ -352,7 +352,7 @@ impl ThreadWriter {
         self.stored
     }
 
-    /// Whether the task is over.
+    /// Whether the task has ended.
     pub fn is_over(&self) -> bool {
         self.ended.is_some()
     }
@@ -501,8 +501,8 @@ impl ThreadWriter {
                     {
                         self.running.remove(&done);
                     }
-                    // An interrupt repeated after its turn is over must not wait for another turn's
-                    // end.
+                    // An interrupt repeated after its turn has ended must not wait for another
+                    // turn's end.
                     let stopping = self.thread.turn.as_ref().filter(|turn| {
                         let named = |named: Option<TurnId>| named.is_none_or(|it| it == turn.id);
                         turn.stopping.is_some() && stops.is_some_and(named)

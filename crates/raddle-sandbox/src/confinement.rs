@@ -106,7 +106,7 @@ struct Parts {
 
 /// A command that starts inside the sandbox.
 ///
-/// Keep it until the command is over, and start it from a thread that lives as long: when that
+/// Keep it until the command has ended, and start it from a thread that lives as long: when that
 /// thread ends, the kernel ends the command.
 #[derive(Debug)]
 pub struct ConfinedLaunch {

@@ -3,8 +3,8 @@
 //! A [`Launch`] names the program to start. A [`SandboxHost`] wraps it so that it can do no more
 //! than a [`Policy`] allows, and refuses rules that it cannot enforce. Its strength on this machine
 //! is measured, never assumed: see [`measure`]. The [`Launcher`] starts the program under a keeper,
-//! a small process of our own. The keeper ends every descendant of the command when the command is
-//! over, when the server asks for it, and when the server dies in any way. [`egress`] is the only
+//! a small process of our own. The keeper ends every descendant of the command when the command has
+//! ended, when the server asks for it, and when the server dies in any way. [`egress`] is the only
 //! network access of a sandbox that has any.
 //!
 //! The crate does not know tools, threads or models. Its `unsafe` code makes system calls that no

@@ -77,6 +77,6 @@ pub enum ModelEvent {
     Completed(ItemId, ItemBody, Option<Sealed>),
     /// The model calls a tool.
     Tool(ItemId, ToolCall),
-    /// The answer is over.
+    /// The answer has ended.
     Ended(ModelEnd, Option<Usage>),
 }

@@ -56,7 +56,7 @@ pub struct Testbed {
     pub folder: PathBuf,
     /// The TCP port on which the host listens.
     pub tcp: u16,
-    /// The process that stands for the server.
+    /// The process that plays the server.
     pub host: u32,
     /// Start time of that process, in ticks since boot. Distinguishes it from another process with
     /// the same id.

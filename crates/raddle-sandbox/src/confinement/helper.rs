@@ -37,7 +37,8 @@ const NOT_CONFINED: u8 = 125;
 /// call it first.
 ///
 /// A helper becomes the command, or returns the exit code of its failure; a keeper runs until its
-/// command is over. Both serve one command and must be quick: no command line, no log, no runtime.
+/// command has ended. Both serve one command and must be quick: no command line, no log, no
+/// runtime.
 pub fn take_over(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut args = args.into_iter().skip(1);
     let first = args.next()?;

@@ -296,7 +296,7 @@ mod tests {
                 .occupy_with_file(&at("d/rules"))
                 .expect("it is made")
         );
-        // A hard link stands for the moment between the check and the removal.
+        // A hard link simulates a change between the check and the removal.
         fs::hard_link(at("d/rules"), at("own/rules")).expect("another name");
         fs::rename(at("d"), at("moved")).expect("it is moved");
         std::os::unix::fs::symlink("own", at("d")).expect("a link");

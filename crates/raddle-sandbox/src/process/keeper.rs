@@ -1,9 +1,9 @@
 //! The keeper: a small process of our own between the server and one command.
 //!
 //! The kernel hands orphans to the nearest subreaper, which is the keeper. So every process that a
-//! command leaves behind (a daemon, a background job) becomes a child of it, and as long as it has
-//! a child, something is left. It kills them all when the command is over, and when its socket to
-//! the server closes, which the kernel ensures when the server dies in any way.
+//! command leaves behind (a daemon, a background job) becomes a child of it, and while it has a
+//! child, a process of the command is left. It kills them all when the command has ended, and when
+//! its socket to the server closes, which the kernel ensures when the server dies in any way.
 //!
 //! The kernel could also kill the keeper together with the server. It must not: the only process
 //! that knows the descendants would be the first to die.

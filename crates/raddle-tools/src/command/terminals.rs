@@ -393,7 +393,7 @@ impl OutputBuffer {
         }
     }
 
-    /// Appends text. Returns false if the buffer is full and a call is there to drain it.
+    /// Appends text. Returns false if the buffer is full and a call is draining it.
     fn try_push(&mut self, text: &str) -> bool {
         let is_full = self.text.len() + text.len() > UNREAD_BYTES_MAX;
         if is_full && self.is_read {

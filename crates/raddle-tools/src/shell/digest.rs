@@ -33,13 +33,13 @@ pub struct DigestInput<'a> {
     /// Its sandbox, or the running command that gets it as input: the result of
     /// [`approval_digest::launch_scope`] or [`approval_digest::input_scope`].
     pub scope: &'a str,
-    /// Folders whose whole contents count if any file in them could be run. Empty for a sandboxed
-    /// command.
+    /// Folders whose whole contents are part of the digest if any file in them could be run. Empty
+    /// for a sandboxed command.
     pub folders: &'a [PathBuf],
     /// Folders that sandboxed commands of other threads may write.
     pub written: Option<&'a WrittenFolders>,
-    /// Id of the call. It counts if the executed files cannot be listed: an approval then covers
-    /// this call only.
+    /// Id of the call. It is part of the digest if the executed files cannot be listed: an approval
+    /// then covers this call only.
     pub call: &'a str,
 }
 

@@ -42,7 +42,7 @@ pub(super) struct Readings {
     /// Substitutions of the tree: start and form, and the end.
     substitutions: HashMap<(usize, SubstitutionForm), usize>,
     comments: Vec<Range<usize>>,
-    /// Backquotes that are parsed again by themselves, so that the tree does not count for them.
+    /// Backquotes that are parsed again separately, so that the tree is ignored for them.
     read_again: Vec<Range<usize>>,
     has_hidden_operator: bool,
     /// Whether a word of the tree differs from that of the lexer.

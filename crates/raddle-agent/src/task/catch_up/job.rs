@@ -49,7 +49,7 @@ pub(in super::super) enum ReadProgress {
 
 impl CatchUpJob {
     /// Reads until it has delivered all records that were stored at the last read, and returns; or
-    /// to the end if the task is over.
+    /// to the end if the task has ended.
     pub(super) async fn run(mut self) -> (Self, ReadProgress) {
         loop {
             let Some(_permit) = self.subscriber.reserve(PAGE_BYTES).await else {
