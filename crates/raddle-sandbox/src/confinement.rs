@@ -342,7 +342,7 @@ impl SandboxHost {
         launch: Launch,
         rules: &SandboxRules,
     ) -> Result<ConfinedLaunch, SandboxRefusal> {
-        if let Some(what) = needs_namespaces(rules) {
+        if let Some(what) = namespace_only_rule(rules) {
             return Err(SandboxRefusal::Unenforceable { what });
         }
         let rule_set = self.survey(rules)?;
@@ -395,7 +395,7 @@ impl SandboxHost {
 }
 
 /// Returns the first rule that only a mount namespace can enforce.
-fn needs_namespaces(rules: &SandboxRules) -> Option<&'static str> {
+fn namespace_only_rule(rules: &SandboxRules) -> Option<&'static str> {
     if !rules.write.is_empty() && !rules.protected.is_empty() {
         Some("protecting names inside a writable folder")
     } else if !rules.hidden.is_empty() {

@@ -136,7 +136,7 @@ impl IndexSnapshot {
             let many = || {
                 self.connection
                     .prepare_cached("SELECT 1 FROM words WHERE words MATCH ?1 LIMIT 1 OFFSET ?2")?
-                    .exists(params![holds(gram), RARE_MAX])
+                    .exists(params![match_query(gram), RARE_MAX])
             };
             if !many().map_err(unavailable)? {
                 return Ok(true);
@@ -147,20 +147,20 @@ impl IndexSnapshot {
 
     /// Returns all matches of the text.
     pub(super) fn all(&self) -> Result<Matches, ReadError> {
-        self.find([holds(&self.text)])
+        self.find([match_query(&self.text)])
     }
 
     /// Returns the matches of the text in a block.
     pub(super) fn in_block(&self, block: i64) -> Result<Matches, ReadError> {
-        let holds = holds(&self.text);
-        self.find([format!("{holds} AND block : \"{}\"", word(block))])
+        let query = match_query(&self.text);
+        self.find([format!("{query} AND block : \"{}\"", word(block))])
     }
 
     /// Returns the matches of the text under these numbers.
     pub(super) fn among(&self, numbers: impl Iterator<Item = i64>) -> Result<Matches, ReadError> {
         let words: Vec<String> = numbers.map(|it| format!("\"{}\"", word(it))).collect();
-        let holds = holds(&self.text);
-        self.find([format!("{holds} AND thread : ({})", words.join(" OR "))])
+        let query = match_query(&self.text);
+        self.find([format!("{query} AND thread : ({})", words.join(" OR "))])
     }
 
     fn find(&self, expression: impl Params) -> Result<Matches, ReadError> {
@@ -182,7 +182,7 @@ impl IndexSnapshot {
 }
 
 /// Returns the query for records that contain a text.
-fn holds(text: &str) -> String {
+fn match_query(text: &str) -> String {
     format!("text : \"{}\"", text.replace('"', "\"\""))
 }
 
