@@ -29,7 +29,7 @@ pub enum UnsubscribeResult {
 /// A shell command of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserCommand {
-    /// The command line.
+    /// Command line as the user typed it.
     pub line: String,
     /// Time limit, if the client set one.
     pub time_ms_max: Option<u64>,
@@ -54,7 +54,8 @@ impl Threads {
     /// subscriber is notified. Waits only for a slot in the thread's inbox, which keeps commands in
     /// order.
     ///
-    /// A command that starts a turn receives briefs about the thread's environment.
+    /// A command that starts a turn also carries briefs: notes to the model on its folder, date,
+    /// permissions and `AGENTS.md` files.
     pub async fn send_command(
         &self,
         id: ThreadId,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use raddle_core::ports::AppendError;
 use raddle_core::{Class, Event, FailureKind, ModelEnd, Record, RecordBody, TurnEnd, Usage};
 
-/// Maximum number of providers with a counter of their own.
+/// Maximum number of providers with a separate counter.
 const PROVIDERS_MAX: usize = 64;
 
 /// Label that counts all other providers.
@@ -41,7 +41,7 @@ pub struct Counters {
     pub appends_waiting: CounterCell,
 }
 
-/// A single counter.
+/// A counter that any thread may increase.
 #[derive(Debug, Default)]
 pub struct CounterCell(AtomicU64);
 
@@ -61,7 +61,7 @@ pub struct Timings {
 }
 
 impl CounterCell {
-    /// Increases the counter.
+    /// Increases the counter by `more`.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
@@ -70,7 +70,7 @@ impl CounterCell {
         self.0.fetch_sub(less, Ordering::Relaxed);
     }
 
-    /// Current value.
+    /// Returns the current value of the counter.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -125,12 +125,12 @@ impl Timings {
         self.nanoseconds.add(nanoseconds);
     }
 
-    /// Number of operations.
+    /// Returns the number of operations so far.
     pub fn count(&self) -> u64 {
         self.count.get()
     }
 
-    /// Total duration.
+    /// Returns the total duration of these operations.
     pub fn sum(&self) -> Duration {
         Duration::from_nanos(self.nanoseconds.get())
     }

@@ -25,8 +25,6 @@ const DEPTH_MAX: usize = 64;
 
 /// Limit: time a turn waits for the disk of the `AGENTS.md` files; beyond it, the model keeps the
 /// previous instructions.
-///
-/// A turn does not wait longer; the model keeps its earlier brief.
 const DISK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Limit: reads of `AGENTS.md` files that hang at a time; beyond it, further turns begin without a

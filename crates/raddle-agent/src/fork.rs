@@ -22,7 +22,7 @@ const TURNS: usize = 100;
 /// A request to fork a thread.
 #[derive(Debug)]
 pub struct ForkRequest {
-    /// The source thread.
+    /// Thread whose history is copied.
     pub from: ThreadId,
     /// End of the copied history.
     pub point: ForkPoint,
@@ -32,7 +32,7 @@ pub struct ForkRequest {
     pub change: SettingsChange,
     /// Whether the new thread exists in memory only.
     pub ephemeral: bool,
-    /// The requesting principal.
+    /// Principal that sent the request.
     pub principal: Option<String>,
     /// Set if the request may be repeated. The new thread stores it.
     pub idempotency: Option<IdempotentRequest>,
@@ -45,7 +45,7 @@ pub enum ForkPoint {
     Now,
     /// After this turn, which must have ended.
     After(TurnId),
-    /// Before this turn.
+    /// Before this turn: the turn is not copied.
     Before(TurnId),
 }
 
@@ -116,8 +116,8 @@ impl Threads {
         }
         let copied = if Arc::ptr_eq(&source, &journal) {
             match journal.fork(from, at, to).await {
-                // An earlier attempt of the same request ended before the copy had a record of its
-                // own.
+                // An earlier attempt of the same request ended before the fork had its first own
+                // record.
                 Err(ForkError::Taken) if fork.idempotency.is_some() => Ok(()),
                 copied => copied.map(drop).map_err(not_forked),
             }

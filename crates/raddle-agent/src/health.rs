@@ -9,7 +9,7 @@ use crate::{Counters, Threads};
 /// not fix it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalHealth {
-    /// It accepts records.
+    /// It stores new records.
     Writable,
     /// It can only be read.
     ReadOnly,

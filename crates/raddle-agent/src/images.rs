@@ -1,4 +1,4 @@
-//! Images: stored beside the journal, and loaded again for the model and for clients.
+//! Images: stored as blobs, and loaded again for the model and for clients.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,8 +12,7 @@ use raddle_protocol as wire;
 /// Limit: images of one message, or of one result of a client's tool; beyond it, the server rejects
 /// the message with -32602; the tool call fails, and the model is notified.
 ///
-/// Maximum bytes of the images of one message, or of one tool response: its notification must fit
-/// into a client's queue.
+/// A notification with the images must fit into a client's queue.
 pub const IMAGES_BYTES_MAX: usize = 10 << 20;
 
 /// Reason why an image is rejected.
@@ -76,7 +75,7 @@ impl NewImage {
         blob.map(Image::Blob)
     }
 
-    /// Size in bytes.
+    /// Returns the size of the image in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }

@@ -6,7 +6,6 @@
 //!
 //! Below: `raddle-core`. Above: `raddle-server`.
 
-mod by_name;
 mod commands;
 mod context;
 mod counters;
@@ -26,6 +25,7 @@ mod task;
 mod thread_images;
 mod threads;
 mod tool_gate;
+mod tool_name_rules;
 mod tools;
 mod work;
 

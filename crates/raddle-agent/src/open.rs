@@ -38,7 +38,7 @@ pub(crate) async fn open(journal: &dyn Journal, id: ThreadId) -> Result<(Thread,
         .filter(|base| base.version == Base::VERSION)
         .map_or_else(Thread::new, |base| base.thread);
     let mut tail = Tail::default();
-    // Another process may append meanwhile; then an append at this head fails.
+    // Another process may append in between; then an append at this head fails.
     while thread.head() < head {
         let page = journal.read(id, thread.head(), PAGE_BYTES).await?;
         if page.is_empty() {

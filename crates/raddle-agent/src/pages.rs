@@ -14,7 +14,7 @@ use crate::{AgentError, Handle, Threads};
 /// State of a thread at the time of a read.
 #[derive(Debug)]
 pub struct PeekResult {
-    /// The thread, folded up to its newest record.
+    /// The thread, replayed up to its newest record.
     pub thread: Box<Thread>,
     /// The process that owns it.
     pub ownership: Ownership,
@@ -54,7 +54,7 @@ impl PeekResult {
 /// An entry of a list of threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedThread {
-    /// Stored summary.
+    /// Summary as the journal stores it.
     pub summary: Summary,
     /// Current status, if the thread is loaded here.
     pub status: Option<Status>,
@@ -70,7 +70,7 @@ impl Threads {
             return Ok(PeekResult::loaded(thread));
         }
         let (thread, _) = open(&*self.shared.journal, id).await?;
-        // A copy without a record of its own is not a thread yet.
+        // A fork that was interrupted before its first own record does not exist yet.
         if thread.id() != Some(id) {
             return Err(ReadError::NotFound.into());
         }

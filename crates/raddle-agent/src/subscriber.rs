@@ -48,7 +48,7 @@ pub enum Delivery {
     /// A stored record. Only the last notification of a record carries its sequence number, and
     /// only to subscribers of its thread.
     Record {
-        /// Its notification.
+        /// Notification of the record.
         notification: Arc<Notification>,
         /// Sequence number of the record.
         seq: Option<Seq>,
@@ -59,7 +59,7 @@ pub enum Delivery {
     Request {
         /// Its id, which stays the same as long as it is open.
         id: RequestId,
-        /// Method name.
+        /// Name of the method.
         method: &'static str,
         /// Params of the request.
         params: Arc<Value>,

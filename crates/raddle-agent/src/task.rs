@@ -49,14 +49,12 @@ const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Limit: time a loaded thread waits for an unavailable journal, or for the read that a new
 /// subscriber needs; beyond it, pending requests get an error, subscribers receive `thread/closed`,
 /// and the next request opens the thread again.
-///
-/// Then the thread is unloaded and waiting callers get an error. Later callers find what is stored.
 pub(crate) const JOURNAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Limit: time `thread/start` waits for an unavailable journal; beyond it, the server rejects the
 /// request with -32001 and says when to retry.
 ///
-/// Maximum outage while a thread is created: no other client knows it yet.
+/// It is shorter than [`JOURNAL_TIMEOUT`], because no other client knows the thread yet.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A message to a task.
@@ -86,7 +84,7 @@ pub(crate) enum TaskMessage {
     },
     /// Reads the thread as it is stored.
     Inspect(InspectFn),
-    /// Unloads the thread in good order.
+    /// Unloads the thread gracefully.
     Unload,
 }
 
@@ -349,8 +347,8 @@ impl Task {
         }
     }
 
-    /// Waits for a future, and accepts messages meanwhile: an interrupt must not wait for a slow
-    /// disk.
+    /// Waits for a future, and accepts messages while it waits: an interrupt must not wait for a
+    /// slow disk.
     async fn during<T>(&mut self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         loop {
@@ -432,7 +430,7 @@ impl Task {
         if let Some(message) = message {
             return self.offer(message);
         }
-        // Every handle is dropped: unload in good order.
+        // Every handle is dropped: unload gracefully.
         self.closed = true;
     }
 
@@ -609,7 +607,7 @@ impl Task {
 }
 
 impl Drop for Task {
-    /// Whatever ends the task: its work stops, and its callers do not wait for ever.
+    /// Stops the work of the task and answers its callers, even after a panic.
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.notice(ThreadClosedNotification { thread_id: self.id }.into());

@@ -38,7 +38,7 @@ const OPENINGS: usize = 64;
 /// Limit: time for unloading threads at shutdown; beyond it, threads that hang are abandoned and
 /// logged; the next process treats their owner as dead.
 ///
-/// Timeout of unloading all threads: a little longer than they wait for an unavailable journal.
+/// It is a little longer than a thread waits for an unavailable journal.
 const CLOSE_TIMEOUT: Duration = JOURNAL_TIMEOUT.saturating_add(Duration::from_secs(5));
 
 /// The dependencies of the agent.
@@ -47,17 +47,17 @@ pub struct Options {
     pub journal: Arc<dyn Journal>,
     /// Lists and pages of durable threads.
     pub pages: Arc<dyn Pages>,
-    /// Images of durable threads.
+    /// Blobs of durable threads: images and long output.
     pub blobs: Arc<dyn Blobs>,
     /// Journal of ephemeral threads, which end with the process.
     pub memory: Arc<dyn Journal>,
     /// Pages of ephemeral threads.
     pub memory_pages: Arc<dyn Pages>,
-    /// Images of ephemeral threads.
+    /// Blobs of ephemeral threads.
     pub memory_blobs: Arc<dyn Blobs>,
     /// The model that answers turns.
     pub model: Arc<dyn Model>,
-    /// The built-in tools.
+    /// Tools that the agent itself runs.
     pub tools: Arc<dyn Tools>,
     /// The rules for using them.
     pub rules: Arc<dyn Rulebook>,
@@ -80,9 +80,9 @@ pub struct SubscribeResult {
     pub thread: Box<Thread>,
     /// Whether the subscriber's cursor is valid.
     pub cursor: CursorStatus,
-    /// The subscriber needs the records after this one,
+    /// Last record that the subscriber knows. It needs the records after this one, up to `head`.
     pub after: Seq,
-    /// up to this one; later ones follow as live events.
+    /// Last record that it must read from the journal. Later ones follow as live events.
     pub head: Seq,
 }
 
@@ -257,7 +257,7 @@ impl Threads {
             return Ok(handle);
         }
         let (thread, tail) = open(&*self.shared.journal, id).await?;
-        // A copy without a record of its own is not a thread yet.
+        // A fork that was interrupted before its first own record does not exist yet.
         if thread.id() != Some(id) {
             return Err(ReadError::NotFound.into());
         }
@@ -285,8 +285,8 @@ impl Threads {
         read.unwrap_or_default()
     }
 
-    /// Returns the operator's objection to a command that a client runs itself in this sandbox, or
-    /// `None` if it is allowed.
+    /// Returns why the operator's rules deny a command that a client runs itself in this sandbox,
+    /// or `None` if it is allowed.
     pub async fn objection(&self, words: Vec<String>, sandbox: Sandbox) -> Option<String> {
         let gate = self.shared.tool_gate.clone();
         let check = tokio::task::spawn_blocking(move || {
@@ -298,7 +298,7 @@ impl Threads {
             .unwrap_or_else(|_| Some("the rules cannot be read; see the server's log".to_owned()))
     }
 
-    /// Returns the operator's objection to each of these sandboxes, in order; `None` where one is
+    /// Returns why the operator's rules deny each of these sandboxes, in order; `None` where one is
     /// allowed. It checks whether the rules have changed, as [`Rulebook::policy`] does, and may
     /// block on the disk.
     pub fn objections_to_sandboxes(&self, sandboxes: &[Sandbox]) -> Vec<Option<String>> {
@@ -307,7 +307,7 @@ impl Threads {
         objections.collect()
     }
 
-    /// Returns the hosts that the operator's rules block for such commands.
+    /// Returns the hosts that the operator's rules block for commands that a client runs itself.
     pub async fn closed_hosts(&self) -> Option<Vec<String>> {
         let gate = self.shared.tool_gate.clone();
         let read_hosts = move || gate.rules.policy().closed_hosts(&[Layer::Managed]);
@@ -319,12 +319,13 @@ impl Threads {
         self.shared.tool_gate.tools.terminals(id)
     }
 
-    /// Ends one of them, or all if none is named. Returns whether there was one.
+    /// Ends a background command of a thread, or all if none is named. Returns whether there was
+    /// one.
     pub fn end_terminal(&self, id: ThreadId, terminal: Option<&str>) -> bool {
         self.shared.tool_gate.tools.end_terminal(id, terminal)
     }
 
-    /// Unloads every thread in good order. Threads that do not end in time are aborted.
+    /// Unloads every thread gracefully. Threads that do not end in time are aborted.
     pub async fn close(&self) {
         let mut tasks = std::mem::take(&mut *self.shared.tasks());
         let mut unloads = JoinSet::new();
@@ -493,7 +494,7 @@ impl ThreadRegistry {
         handle
     }
 
-    /// Removes the remains of a thread whose newest record says that it is deleted. If that is
+    /// Deletes the rows and blobs of a thread whose newest record is its deletion. If that is
     /// interrupted, the next access to the thread repeats it.
     pub(crate) async fn forget(&self, id: ThreadId, head: Seq) {
         if let Err(error) = self.journal.forget(id, head).await {
@@ -551,7 +552,7 @@ pub struct Handle {
     shared: Weak<ThreadRegistry>,
 }
 
-/// State of a loaded thread, as far as it is stored. Handles read it without a message to the task.
+/// Stored state of a loaded thread. Handles read it without a message to the task.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     pub(crate) settings: Arc<Settings>,
@@ -564,7 +565,8 @@ impl Handle {
     /// subscriber is notified. Waits only for a slot in the thread's inbox, which keeps commands in
     /// order.
     ///
-    /// A command that starts a turn receives briefs about the thread's environment.
+    /// A command that starts a turn also carries briefs: notes to the model on its folder, date,
+    /// permissions and `AGENTS.md` files.
     pub async fn send_command<F>(&self, mut command: Command, reply: F)
     where
         F: FnOnce(Result<CommandOutcome, AgentError>) + Send + 'static,

@@ -24,8 +24,8 @@ use raddle_core::{
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-use crate::by_name;
 use crate::images::NewImage;
+use crate::tool_name_rules;
 use crate::work::CALLS_MAX;
 
 /// Time for a tool to end after it was asked to stop.
@@ -42,8 +42,7 @@ const TOOL_FAILED: &str = "The tool failed with an internal error; the server's 
 /// Limit: arguments of a tool call that needs an approval by name; beyond it, the call is rejected,
 /// and the model is notified.
 ///
-/// Maximum length of the arguments of a call that needs approval by name: the request shows all of
-/// them.
+/// The request shows all arguments.
 const ARGUMENTS_BYTES_MAX: usize = 256 << 10;
 
 /// Output for the model if the rules cannot be read.
@@ -130,7 +129,7 @@ impl ToolGate {
         let names = self.tools.names(settings, call);
         let by_name = |body, admission| {
             let call_and_names = (call, names.as_slice());
-            by_name::judge(
+            tool_name_rules::judge(
                 &policy,
                 settings,
                 granted,
@@ -150,7 +149,7 @@ impl ToolGate {
             }
             ToolIntent::Ask(ask) => {
                 if let Ask::Permissions(it) = &ask
-                    && let Some(judgement) = by_name::judge_permissions(
+                    && let Some(judgement) = tool_name_rules::judge_permissions(
                         &policy,
                         settings,
                         call,
@@ -163,7 +162,7 @@ impl ToolGate {
                 by_name(body, Admission::Ask { ask, expires_at })
             }
             ToolIntent::Act(act) => {
-                let ruling = by_name::of_act(&policy, settings, granted, &names, &act);
+                let ruling = tool_name_rules::of_act(&policy, settings, granted, &names, &act);
                 let at_deadline = unattended.at_deadline(&ruling);
                 // Without a sandbox a timeout never approves.
                 let is_sandboxed = matches!(
@@ -193,7 +192,7 @@ impl ToolGate {
         let Some(policy) = self.policy().await else {
             return Judgement::no_rules(body);
         };
-        by_name::judge(
+        tool_name_rules::judge(
             &policy,
             settings,
             granted,
@@ -203,8 +202,7 @@ impl ToolGate {
         )
     }
 
-    /// Extends the sandbox of the settings by the granted permissions, as far as the rules still
-    /// allow it.
+    /// Extends the sandbox of the settings by the granted permissions that the rules still allow.
     pub(crate) async fn widened(&self, settings: &Settings, rights: &Grant) -> Settings {
         // Most threads have no grants; then the rules need not be read.
         if rights.is_empty() {
@@ -222,7 +220,7 @@ impl ToolGate {
         policy.map(|it| it.managed.clone()).unwrap_or_default()
     }
 
-    /// The current rules.
+    /// Returns the current rules; `None` if they cannot be read.
     pub(crate) async fn policy(&self) -> Option<Arc<Policy>> {
         let rules = self.rules.clone();
         tokio::task::spawn_blocking(move || rules.policy())
@@ -374,7 +372,7 @@ pub(crate) async fn carry_out(
         body: result.body,
         output,
     }));
-    // A stopping turn is over once its last tool has ended, and accepts no further records.
+    // A stopping turn has ended once its last tool has ended, and accepts no further records.
     let (first, second) = match stopped {
         true => (diff, Some(end)),
         false => (Some(end), diff),
@@ -384,7 +382,7 @@ pub(crate) async fn carry_out(
     }
 }
 
-/// Stores large output beside the journal as blobs that the record names.
+/// Stores large output as blobs that the record names.
 async fn store_large_output(
     blobs: &dyn Blobs,
     mut output: Output,

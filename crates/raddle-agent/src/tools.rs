@@ -14,7 +14,7 @@ const TOOLS_MAX: usize = 128;
 /// Limit: tools that a client offers to one thread, as JSON, with at most 128 tools; beyond it, the
 /// server rejects the request with -32600.
 ///
-/// Maximum bytes of their descriptions as JSON: they are part of every model call.
+/// The descriptions are part of every model call.
 const BYTES_MAX: usize = 256 << 10;
 
 /// Maximum length of a tool's name, including its namespace.
@@ -38,7 +38,7 @@ pub enum ToolsError {
          1 to {NAME_BYTES_MAX} letters, digits, `_` or `-`"
     )]
     BadName(String),
-    /// A duplicate name.
+    /// Two tools with the same name.
     #[error("two tools are named `{0}`; give each a name of its own")]
     TwoOfOneName(String),
     /// A schema that is not an object.

@@ -20,8 +20,6 @@ use crate::tools::OfferedTools;
 
 /// Limit: tool calls of one model response; beyond it, the others are not run, and the model is
 /// notified.
-///
-/// The others are denied, with a message to the model.
 pub(crate) const CALLS_MAX: usize = 128;
 
 /// Inputs of a model call.
@@ -200,8 +198,8 @@ fn call_tool(call: u32, item: ItemId, mut tool_call: ToolCall, judgement: Judgem
     }))
 }
 
-/// Whether a sealed value may be stored. Without it the vendor only knows less of its own
-/// reasoning.
+/// Whether a sealed value is small enough to be stored. Without it, the vendor gets back less of
+/// its own reasoning.
 fn is_storable(sealed: &Sealed) -> bool {
     let fits = sealed.fits();
     if !fits {

@@ -81,10 +81,10 @@ impl Client {
 
     /// Sends a request and waits for its result.
     ///
-    /// If the connection is lost meanwhile, the client sends the request again in two cases: its
-    /// method is [repeatable](Method::REPEATABLE), or it carries a `clientRequestId`, so that the
-    /// server executes it once. The client adds that id to requests that change a thread, if the
-    /// server supports it. Any other request fails with [`CallError::Lost`].
+    /// If the connection is lost before the response, the client sends the request again in two
+    /// cases: its method is [repeatable](Method::REPEATABLE), or it carries a `clientRequestId`, so
+    /// that the server executes it once. The client adds that id to requests that change a thread,
+    /// if the server supports it. Any other request fails with [`CallError::Lost`].
     pub async fn call<M: Method>(&self, params: M::Params) -> Result<M::Result, CallError> {
         let response = self.ask::<M>(&params, None).await?;
         read(&response.result)

@@ -56,7 +56,7 @@ pub enum CallError {
     TooLong {
         /// Length of the request.
         bytes: usize,
-        /// Maximum length.
+        /// Maximum length of a request.
         bytes_max: usize,
     },
     /// This client follows the thread already. Use the existing

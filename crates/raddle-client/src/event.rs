@@ -14,16 +14,16 @@ use crate::{OpenQuestion, ThreadHead};
 pub enum ThreadEvent {
     /// A notification of the server.
     Notification {
-        /// The parsed notification.
+        /// The notification with its params parsed.
         notification: Box<Notification>,
         /// Sequence number of the record, set on the record's last notification.
         seq: Option<u64>,
     },
     /// A notification that this version of the client does not know.
     Unknown {
-        /// Method name.
+        /// Name of the method.
         method: String,
-        /// Unparsed params.
+        /// Params as the server sent them.
         params: Box<RawValue>,
         /// Sequence number, as in [`Notification`](Self::Notification).
         seq: Option<u64>,

@@ -19,7 +19,7 @@ pub struct Options {
     pub extensions: BTreeMap<String, Value>,
     /// Method names of the notifications that the server must not send.
     pub opt_out: Vec<String>,
-    /// Limits of reconnection.
+    /// Number and delay of the attempts to reconnect.
     pub reconnect: ReconnectPolicy,
     /// Time for the server to accept the connection and answer `initialize`.
     pub connect_timeout: Duration,
@@ -93,7 +93,7 @@ impl Default for ReconnectPolicy {
 }
 
 impl ReconnectPolicy {
-    /// No reconnection.
+    /// The client ends when its connection is lost.
     pub const NEVER: Self = Self {
         attempts_max: 0,
         delay_min: Duration::ZERO,

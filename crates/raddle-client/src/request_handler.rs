@@ -110,7 +110,7 @@ fn log_rejection(what: &str, which: &str) {
     );
 }
 
-/// Rejects every request.
+/// A handler that rejects every request of the server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RejectAll;
 

@@ -20,9 +20,9 @@ pub enum ServerAddress {
     /// A program that is started, and speaks on its stdin and stdout. It exits with the client,
     /// even if the client is killed, because its stdin closes.
     Child(Program),
-    /// A WebSocket URL.
+    /// A server that listens on a websocket.
     WebSocket {
-        /// For example `ws://127.0.0.1:4500`.
+        /// URL of the websocket, for example `ws://127.0.0.1:4500`.
         url: String,
         /// Bearer token, if the server requires one.
         token: Option<String>,
@@ -100,7 +100,7 @@ impl fmt::Debug for Program {
 pub enum Stderr {
     /// The stderr of this process.
     Inherit,
-    /// Discarded.
+    /// The output is discarded.
     Null,
     /// A callback that receives each line.
     Lines(Arc<dyn Fn(&str) + Send + Sync>),

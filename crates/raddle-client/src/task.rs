@@ -415,7 +415,7 @@ impl Task {
             // Without sequence numbers the server repeats its questions under new ids.
             self.questions.forget();
         }
-        // The next round of `serve` removes the followers that were dropped meanwhile.
+        // The next round of `serve` removes the followers that have been dropped.
         for thread in self.matching(|it| !it.queue.is_closed()) {
             self.resume(thread);
         }

@@ -51,9 +51,9 @@ pub struct ThreadHead {
     pub thread: Thread,
     /// The model in use.
     pub model: String,
-    /// The model's provider.
+    /// Provider of the model, as the server's configuration names it.
     pub model_provider: String,
-    /// The working directory.
+    /// Working directory of the thread.
     pub cwd: String,
     /// When the user is asked for approval.
     pub approval_policy: Option<AskForApproval>,

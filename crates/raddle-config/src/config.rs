@@ -46,7 +46,7 @@ pub struct State {
     /// Whether the files were older than the timestamp granularity when they were loaded, so that
     /// their stamps reveal any later change.
     settled: bool,
-    /// All layers merged.
+    /// The values in force: all layers merged.
     pub(crate) merged: toml::Table,
     /// Warnings about it, for people.
     warnings: Vec<ConfigWarningNotification>,
@@ -423,7 +423,7 @@ fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     match fs::canonicalize(path) {
         // A link stays a link, and its target stays the same file: the sandbox of running commands
         // hides that very file, and they could read a new one. After a crash in between, the new
-        // text is beside the link.
+        // text is in a file next to the link.
         Ok(real) if is_link => {
             overwrite(&real, text)?;
             fs::remove_file(&new)

@@ -15,7 +15,7 @@ pub(crate) struct EditedFile {
     pub(crate) paths: Vec<Vec<String>>,
 }
 
-/// Applies all edits to a file's text, or says which one is invalid.
+/// Applies all edits to a file's text, or returns which one is invalid.
 pub(crate) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<EditedFile, ConfigWriteError> {
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         let line = layers::line_of(text, error.span());
@@ -90,7 +90,7 @@ fn set_value(
         }
         let item = table.entry(first).or_insert_with(|| {
             let mut inner = Table::new();
-            // Only the innermost table gets a header of its own.
+            // Only the innermost table gets a header.
             inner.set_implicit(true);
             Item::Table(inner)
         });

@@ -120,7 +120,7 @@ impl State {
         let mut table = Cow::Borrowed(&self.merged);
         let mut request_keys = Vec::new();
         for (key, value) in config.into_iter().flatten() {
-            // Clients send keys that have no meaning here, also some that are no paths.
+            // Clients send keys that have no meaning here, even some that are not paths.
             let path = layers::key_path(key).unwrap_or_else(|_| vec![key.clone()]);
             if let Some(value) = layers::from_json(value) {
                 let mut layer = toml::Table::new();
@@ -172,7 +172,7 @@ impl EffectiveConfig<'_> {
     }
 
     /// Rejects bounds in a request that no thread can set for itself or that the server does not
-    /// know: the client would take them for limits that do not apply. Also rejects two different
+    /// know: the client would believe in limits that do not apply. Also rejects two different
     /// values of one bound. Without tools, only limits on models are bounds.
     pub fn bounds(&self, has_tools: bool) -> Result<(), SettingError> {
         let is_bound = |it: &&OwnKey| match has_tools {

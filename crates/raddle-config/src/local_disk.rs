@@ -1,4 +1,4 @@
-//! Detects whether a file is on a local disk. Others, such as network mounts, may hang for ever.
+//! Detects whether a file is on a local disk. Others, such as network mounts, may hang forever.
 
 use std::path::Path;
 

@@ -69,7 +69,6 @@ impl Override {
         &self.path
     }
 
-    /// Returns the value.
     pub(crate) fn value(&self) -> &toml::Value {
         &self.value
     }

@@ -37,7 +37,7 @@ const EXTENDS_MAX: usize = 8;
 /// A sandbox, and the profile that it was made from.
 #[derive(Debug)]
 pub struct SandboxChoice {
-    /// The sandbox.
+    /// Sandbox of the tools.
     pub policy: SandboxPolicy,
     /// The profile, unless a mode names the sandbox.
     pub profile: Option<PermissionProfile>,

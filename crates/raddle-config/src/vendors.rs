@@ -1,4 +1,4 @@
-//! The vendors' interfaces beside model calls: lists of models, and sign-in.
+//! The vendors' interfaces other than model calls: lists of models, and sign-in.
 
 use std::error::Error;
 use std::fmt;
@@ -7,7 +7,7 @@ use raddle_core::ports::BoxFuture;
 
 use crate::providers::{Provider, Secret};
 
-/// Client for the vendors' interfaces.
+/// Client for the vendors' interfaces. Each error states what to do.
 pub trait Vendors: Send + Sync + fmt::Debug {
     /// Returns the models that a provider offers.
     fn models<'a>(

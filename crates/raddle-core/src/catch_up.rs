@@ -7,17 +7,17 @@ use crate::{
 
 /// Reads a thread from the journal for a subscriber that is too slow or has just reconnected.
 ///
-/// Nothing is queued for the subscriber meanwhile. The reader keeps the thread as the subscriber
-/// knows it, so its notifications continue exactly from there, whatever the journal has merged or
-/// dropped since.
+/// Nothing is queued for the subscriber while it reads. The reader keeps the thread as the
+/// subscriber knows it, so its notifications continue exactly from there, whatever the journal has
+/// merged or dropped since.
 #[derive(Clone, Debug)]
 pub struct CatchUpReader {
     thread: Thread,
     /// First request number that the subscriber has not received.
     first_unsent: RequestNumber,
     /// Items that the subscriber received in part and that are complete by now. Their deltas, and
-    /// with them the subscriber's position, are gone. So it receives nothing more of them until the
-    /// complete item.
+    /// with them the subscriber's position, are deleted. So it receives nothing more of them until
+    /// the complete item.
     complete: Vec<ItemId>,
 }
 

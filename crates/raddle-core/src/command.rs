@@ -60,9 +60,9 @@ pub enum Command {
     Delete(Delete),
     /// Hands it input. While a turn runs, the input joins that turn.
     StartTurn(Box<StartTurn>),
-    /// Starts a review in a turn of its own.
+    /// Starts a review in a separate turn.
     StartReview(Box<StartReview>),
-    /// Runs a command of the user's, in the running turn or in one of its own.
+    /// Runs a user command, in the running turn or in a separate one.
     RunShell(Box<RunShell>),
     /// Adds input to the running turn.
     Steer(Steer),
@@ -216,7 +216,7 @@ pub struct StartTurn {
     pub output_schema: Option<Value>,
 }
 
-/// Starts a review in a turn of its own.
+/// Starts a review in a separate turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartReview {
     /// Id of the new turn.
@@ -233,7 +233,7 @@ pub struct StartReview {
     pub principal: Option<String>,
 }
 
-/// Runs a command of the user's.
+/// Runs a user command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunShell {
     /// Id of the new turn, if one begins.

@@ -24,7 +24,7 @@ const NO_INSTRUCTIONS: &str =
 const CUT_OFF: &str = "Your last message was cut off by a fault. The user has seen it as it stands: go on from \
                        there, and do not repeat it.";
 
-/// Output of a call that has none of its own.
+/// Output that stands in for a call without output.
 const NO_OUTPUT: &str = "No outcome of this call is known.";
 
 /// One entry of the model's context.
@@ -111,7 +111,7 @@ impl Context {
                     self.forget_thinking();
                 }
                 // Items of such an answer complete only after this, and come before input that
-                // arrived meanwhile.
+                // arrived during the answer.
                 if !matches!(it.end, ModelEnd::OwnerLost {} | ModelEnd::Cancelled {}) {
                     self.settle();
                 }
@@ -187,7 +187,7 @@ impl Context {
     }
 
     /// Adds a note after a cut-off message before the model continues. The user has seen the
-    /// message, so the model gets it too, and the note says how it ended.
+    /// message, so the model gets it too, and the note states how it ended.
     fn note_cut_off(&mut self) {
         let last = self.entries.last().map(|it| &**it);
         if let Some(ContextEntry::Assistant { partial: true, .. }) = last {

@@ -19,7 +19,8 @@ pub struct ImageHeader {
 }
 
 impl ImageHeader {
-    /// Reads the header from the bytes of a file; `None` if they are no such image.
+    /// Reads the header from the bytes of a file; `None` if they are not an image of a supported
+    /// format.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let (media, (width, height)) = measure(bytes)?;
         Some(Self {

@@ -65,7 +65,7 @@ fn is_answer(body: &RecordBody) -> bool {
 /// Folds a record into a thread, and returns the notifications for a client that reconnects and
 /// knows nothing of the items that began after its cursor. These are the ones of
 /// [`notifications_of`]; for a saved item they also contain the text that the thread did not have
-/// yet, because its deltas are gone.
+/// yet, because its deltas are deleted.
 pub fn notifications_on_replay(thread: &mut Thread, record: &Record) -> Vec<Notification> {
     let saved = match &record.body {
         RecordBody::Event(event) => match &**event {

@@ -59,7 +59,7 @@ impl Timestamp {
     }
 
     /// Whether a wait from `since` until `until` is over. It also ends if the clock was set back by
-    /// more than the whole wait, because the clock then says nothing about it.
+    /// more than the whole wait, because the clock then cannot measure it.
     pub(crate) fn is_over(self, since: Self, until: Self) -> bool {
         self >= until || since.since(self) > until.since(since)
     }

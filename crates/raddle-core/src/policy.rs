@@ -6,6 +6,7 @@
 //! allows it.
 
 mod amendment;
+pub mod approval_digest;
 mod clients;
 mod command;
 mod harmless;
@@ -34,8 +35,8 @@ use serde::{Deserialize, Serialize};
 pub struct Act {
     /// Kind of the act.
     pub kind: ActKind,
-    /// SHA-256 in hex over everything that identifies this act. An approval holds for this digest
-    /// only.
+    /// Digest of everything that identifies this act, from [`approval_digest`]. An approval holds
+    /// for this digest only.
     pub digest: String,
     /// The agent's own reason for the act.
     pub reason: Option<String>,
@@ -90,8 +91,8 @@ pub struct ParsedScript {
     /// The line as the user reads it.
     pub line: String,
     /// Every simple command in it, in source order, as words without quotes. A word that contains
-    /// [`UNKNOWN`] is not known before it runs. A command that begins with such a word could be any
-    /// command.
+    /// [`UNKNOWN`] is not known before it runs. A command that begins with such a word is unknown:
+    /// rules can restrict it but not allow it.
     pub commands: Vec<Vec<String>>,
     /// Whether these are surely all commands: the line has no substitution, redirection to a file,
     /// expansion or anything else but plain words.

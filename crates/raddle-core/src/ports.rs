@@ -28,7 +28,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Storage of records.
 ///
 /// Fencing is by the head. An append names the head it follows and moves it in the same step. So of
-/// two writers only one succeeds, whatever either believes.
+/// two writers only one succeeds, even if both believe that they own the thread.
 pub trait Journal: Send + Sync {
     /// Appends after `after`; a second writer gets [`AppendError::Conflict`]. `class` names the
     /// failure that the records must survive once this has succeeded: of the process or of power.
@@ -48,7 +48,7 @@ pub trait Journal: Send + Sync {
     fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>>;
 
     /// Returns the records after a number, in order: about `bytes_max` bytes, but at least one
-    /// record if there is one. Deltas of settled items may be gone.
+    /// record if there is one. Deltas of settled items may be deleted.
     fn read(
         &self,
         thread: ThreadId,
@@ -68,8 +68,8 @@ pub trait Journal: Send + Sync {
 
     /// Creates the thread `to` with the records of `from` up to and including `at`, under the same
     /// numbers, at the cost of opening `from`. Survives loss of power. Returns the new thread's
-    /// head: its newest record. Deltas of items that `from` has settled may be gone; those of open
-    /// items are in both threads. From then on the two threads are independent.
+    /// head: its newest record. Deltas of items that `from` has settled may be deleted; those of
+    /// open items are in both threads. From then on the two threads are independent.
     fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> BoxFuture<'_, Result<Seq, ForkError>>;
 
     /// Removes a thread and everything that only it uses. Forks of it stay whole.
@@ -110,7 +110,7 @@ pub trait Pages: Send + Sync {
     ) -> BoxFuture<'_, Result<Page<Summary>, ReadError>>;
 }
 
-/// Bytes beside the journal, named by their hash.
+/// Storage of large data outside the journal, named by its hash.
 pub trait Blobs: Send + Sync {
     /// Stores bytes; they are durable once this has succeeded. Only then may a record name them: an
     /// append that names a missing blob is rejected. A blob that no record names may be deleted

@@ -76,8 +76,8 @@ mod tests {
             (1000, 0, 0, 0, 2_000_000),
             (1001, 0, 0, 0, 4_004_000),
             (1000, 400, 100, 10, 1_000_000 + 80_000 + 250_000 + 100_000),
-            // A vendor that counts cached tokens beside the input is not paid twice, nor less than
-            // zero.
+            // Cached tokens that a vendor counts in addition to the input are not charged twice,
+            // and the rest is never negative.
             (10, 20, 0, 0, 4_000),
             (u64::MAX, 0, 0, u64::MAX, u64::MAX),
         ] {

@@ -94,7 +94,7 @@ pub struct Delta {
 }
 
 impl Delta {
-    /// Most bytes of text in one record, and so in one notification.
+    /// Maximum number of bytes of text in one record, and so in one notification.
     pub const BYTES_MAX: usize = 32 << 10;
 }
 

@@ -49,7 +49,7 @@ pub enum Refusal {
     /// There is no goal to change.
     #[error("the thread has no goal; pass an objective to set one")]
     NoGoal,
-    /// There is no turn to begin without a client.
+    /// No turn waits to begin: there is no queued input and no active goal.
     #[error("no turn is waiting to begin")]
     NothingWaits,
     /// The queue is full.

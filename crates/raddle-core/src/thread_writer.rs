@@ -33,7 +33,7 @@ fn reserve() -> u64 {
     crate::bugs::bound(10_000, 80)
 }
 
-/// Most events since the newest base. `BASE_BYTES_MAX` limits the bytes.
+/// Maximum number of events since the newest base. `BASE_BYTES_MAX` limits the bytes.
 fn base_events_max() -> u64 {
     crate::bugs::bound(1000, 25)
 }
@@ -86,7 +86,7 @@ pub enum Step {
     Do(Vec<WriterAction>),
     /// Nothing to do until a message arrives, or until then.
     Wait(Option<Timestamp>),
-    /// The task is over.
+    /// The task has ended.
     Ended(WriterEnd),
 }
 
@@ -159,8 +159,8 @@ impl Announcement {
     }
 }
 
-/// Most steps that may follow from one another. More means that a rule contradicts itself: better
-/// that one thread ends than that the server runs out of memory.
+/// Maximum number of records that follow from one another without a command. More means that a rule
+/// contradicts itself; the thread then ends, so that the server does not run out of memory.
 const ADVANCES_MAX: usize = 100_000;
 
 /// The only writer of a thread.
@@ -352,7 +352,7 @@ impl ThreadWriter {
         self.stored
     }
 
-    /// Whether the task is over.
+    /// Whether the task has ended.
     pub fn is_over(&self) -> bool {
         self.ended.is_some()
     }
@@ -502,8 +502,8 @@ impl ThreadWriter {
                     {
                         self.running.remove(&done);
                     }
-                    // An interrupt repeated after its turn is over must not wait for another turn's
-                    // end.
+                    // An interrupt repeated after its turn has ended must not wait for another
+                    // turn's end.
                     let stopping = self.thread.turn.as_ref().filter(|turn| {
                         let named = |named: Option<TurnId>| named.is_none_or(|it| it == turn.id);
                         turn.stopping.is_some() && stops.is_some_and(named)

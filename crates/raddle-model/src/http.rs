@@ -26,7 +26,7 @@ use self::pool::{ConnectError, HttpConn, HttpPool};
 use self::proxy::Proxies;
 use crate::io::{Dial, Tcp};
 use crate::timeouts::CallDeadline;
-use crate::{CallError, CallTimeouts, vendor};
+use crate::{CallError, CallTimeouts, vendor_error};
 
 /// Limit: a webhook's response, or the error body of a model; beyond it, a webhook's response
 /// counts as none; the rest of an error is dropped.
@@ -36,7 +36,7 @@ const REFUSAL_BYTES_MAX: usize = 64 << 10;
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Characters shown of a response that is not a vendor's error.
-const EXCERPT_LETTERS_MAX: usize = 300;
+const EXCERPT_CHARS_MAX: usize = 300;
 
 /// Limit: a model's whole response; beyond it, the call fails.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
@@ -219,12 +219,12 @@ impl HttpAnswer {
         let mut body = String::from_utf8_lossy(&body).into_owned();
         secrets.redact_body(&mut body);
         if !head.status().is_success() {
-            let status = head.status().as_u16();
-            let error = vendor::error_response(status, head.headers(), &body, SystemTime::now());
+            let (status, headers) = (head.status().as_u16(), head.headers());
+            let error = vendor_error::error_response(status, headers, &body, SystemTime::now());
             return Err(error);
         }
         let kind = kind.unwrap_or_default();
-        let excerpt: String = body.trim().chars().take(EXCERPT_LETTERS_MAX).collect();
+        let excerpt: String = body.trim().chars().take(EXCERPT_CHARS_MAX).collect();
         Err(CallError::Malformed(format!(
             "it is `{kind}` and not a stream of events; is base_url right? It begins: {excerpt}"
         )))

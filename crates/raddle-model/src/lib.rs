@@ -23,7 +23,7 @@ mod sse;
 mod stream;
 mod timeouts;
 mod usage;
-mod vendor;
+mod vendor_error;
 mod wire;
 
 pub use error::{CallError, VendorError, VendorFault};

@@ -29,7 +29,7 @@ pub struct ModelQuery<'a> {
     pub output_schema: Option<&'a Value>,
     /// The vendor's service tier.
     pub service_tier: Option<&'a str>,
-    /// Most tokens of the answer.
+    /// Maximum number of tokens in the answer.
     pub output_tokens_max: Option<u32>,
 }
 

@@ -36,7 +36,7 @@ impl WireFormat {
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 
-    /// Returns the header that holds a key, where that is no bearer token.
+    /// Returns the header that holds a key, if it is not sent as a bearer token.
     pub fn key_header(self) -> Option<&'static str> {
         match self {
             Self::Responses | Self::Chat => None,

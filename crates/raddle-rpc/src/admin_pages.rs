@@ -15,7 +15,7 @@ pub trait AdminPages: fmt::Debug + Send + Sync {
 
 /// A page that is rendered only after the access check.
 pub struct LazyPage {
-    /// Required authorization.
+    /// Authorization that a client needs.
     pub access: Access,
     /// The page. The deadline of the handshake covers its rendering.
     pub page: Pin<Box<dyn Future<Output = HttpPage> + Send>>,
@@ -30,7 +30,7 @@ pub enum Access {
     Admitted,
 }
 
-/// A rendered page.
+/// A page as it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpPage {
     /// HTTP status code.

@@ -61,7 +61,7 @@ impl std::fmt::Debug for SignedBearer {
 /// Reason why an upgrade was rejected. The texts are part of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
-    /// No `Authorization` header.
+    /// The request has no `Authorization` header.
     #[error("missing websocket bearer token")]
     Missing,
     /// Not exactly one `Bearer` value.
@@ -88,7 +88,7 @@ pub enum AuthError {
     /// Its `nbf` or `iat` is in the future.
     #[error("websocket jwt is not valid yet")]
     NotYet,
-    /// Its `iss` differs.
+    /// Its `iss` is not the configured issuer.
     #[error("websocket jwt issuer mismatch")]
     WrongIssuer,
     /// Its `aud` does not name this server.

@@ -40,7 +40,7 @@ pub enum WebsocketConnectError {
     /// The server rejected the upgrade.
     #[error("refused with status {status}: {body}")]
     Refused {
-        /// HTTP status code.
+        /// HTTP status code of the response.
         status: u16,
         /// The body of the response.
         body: String,

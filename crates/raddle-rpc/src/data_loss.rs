@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 pub struct DataLoss(Arc<OnceLock<Box<str>>>);
 
 impl DataLoss {
-    /// Records a loss.
+    /// Records a loss. Later reasons are dropped.
     pub fn note(&self, why: impl Into<Box<str>>) {
         let _ = self.0.set(why.into());
     }

@@ -97,7 +97,7 @@ fn write<T: Serialize>(message: &T) -> Result<Bytes, serde_json::Error> {
     thread_local! {
         static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     }
-    // A message that encodes another one meanwhile gets a new buffer.
+    // A message that is encoded inside another one gets a new buffer.
     let mut text = BUFFER.take();
     text.clear();
     let outcome = serde_json::to_writer(&mut text, message);
@@ -136,7 +136,7 @@ mod tests {
         for bytes in [10, 900, COPIED_BYTES_MAX - 100, 1 << 20] {
             let frame = encoded(bytes);
             let length = frame.len();
-            let block = frame.try_into_mut().expect("nobody shares it");
+            let block = frame.try_into_mut().expect("no other owner");
             assert_eq!(block.capacity(), length);
         }
     }

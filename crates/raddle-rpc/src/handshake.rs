@@ -16,7 +16,7 @@ use crate::{ConnectionLimits, Transport};
 /// Limit: the HTTP head of a websocket; beyond it, the server responds with 431.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
-/// Transport and identity of a peer, as far as the listener knows them.
+/// Transport of a peer, and its identity if the listener knows it.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerInfo {
     pub transport: Transport,

@@ -101,7 +101,7 @@ mod tests {
             panic!("a line");
         };
         assert_eq!(line.len(), 1 << 20);
-        assert!(line.try_into_mut().is_ok(), "nobody else keeps its block");
+        assert!(line.try_into_mut().is_ok(), "its block has no other owner");
         let next = Frame::Message(bytes::Bytes::from_static(b"next"));
         assert_eq!(codec.next_line(), Some(next));
         assert_eq!(&codec.buffer()[..], b"rest");

@@ -21,7 +21,7 @@ pub enum ListenAddress {
 /// Reason why a `--listen` value is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListenAddressError {
-    /// Unknown transport.
+    /// The address names no known transport.
     #[error("unknown transport `{0}`; use stdio://, unix://, unix://PATH, ws://IP:PORT or off")]
     Unknown(String),
     /// Not a literal IP address and port.

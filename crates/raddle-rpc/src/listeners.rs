@@ -72,9 +72,9 @@ pub enum ListenerError {
     /// The address cannot be bound.
     #[error("cannot listen on ws://{address}: {error}")]
     Bind {
-        /// The requested address.
+        /// Address that the operator requested.
         address: SocketAddr,
-        /// The system's error.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// Another server listens on the socket.
@@ -85,7 +85,7 @@ pub enum ListenerError {
     Socket {
         /// Path of the socket.
         path: PathBuf,
-        /// The system's error.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// Stdin and stdout cannot be used.
@@ -152,7 +152,7 @@ impl Listeners {
         }
     }
 
-    /// Returns the next client. Waits for ever if no listener is open.
+    /// Returns the next client. Waits forever if no listener is open.
     pub async fn next(&mut self) -> Option<Connection> {
         self.accepted.recv().await
     }

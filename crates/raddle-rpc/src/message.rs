@@ -18,7 +18,7 @@ pub mod code {
     pub const METHOD_NOT_FOUND: i64 = -32601;
     /// The params are invalid or too long.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// The server failed.
+    /// The server failed to handle a valid request.
     pub const INTERNAL: i64 = -32603;
     /// The server is overloaded; the error's data says when to retry.
     pub const OVERLOADED: i64 = -32001;
@@ -49,12 +49,12 @@ impl fmt::Display for Id {
     }
 }
 
-/// A classified frame.
+/// A frame from the peer, parsed up to its params.
 #[derive(Debug)]
 pub enum Inbound<'a> {
-    /// Expects a response.
+    /// A request: the peer expects a response.
     Request(InboundRequest<'a>),
-    /// Expects no response.
+    /// A notification: the peer expects no response.
     Notification(InboundNotification<'a>),
     /// Responds to a request of this side.
     Response(InboundResponse<'a>),
@@ -65,18 +65,18 @@ pub enum Inbound<'a> {
 pub struct InboundRequest<'a> {
     /// Id of the response.
     pub id: Id,
-    /// Method name.
+    /// Name of the method.
     pub method: Cow<'a, str>,
-    /// Unparsed params.
+    /// Params, not parsed yet.
     pub params: Option<&'a RawValue>,
 }
 
 /// A notification from the peer.
 #[derive(Debug)]
 pub struct InboundNotification<'a> {
-    /// Method name.
+    /// Name of the method.
     pub method: Cow<'a, str>,
-    /// Unparsed params.
+    /// Params, not parsed yet.
     pub params: Option<&'a RawValue>,
     /// Sequence number of the record, if it has one.
     pub seq: Option<u64>,
@@ -98,7 +98,7 @@ pub struct ErrorObject {
     pub code: i64,
     /// Message: what happened, why, and what to do.
     pub message: Cow<'static, str>,
-    /// Machine-readable details.
+    /// Details for programs, such as when to retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Box<serde_json::Value>>,
 }
@@ -141,7 +141,7 @@ pub enum DroppedFrame {
     NotJson,
     /// JSON, but not an object: a batch or a scalar.
     NotAnObject,
-    /// An object that is no request, notification or response.
+    /// An object that is neither a request nor a notification nor a response.
     NotAMessage,
     /// A response without a usable id.
     AnswerToNothing,

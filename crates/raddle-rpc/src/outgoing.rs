@@ -35,10 +35,10 @@ struct Queue {
     drained: Notify,
     /// Notified when the peer is gone. Waiters for that alone are not woken by every write.
     ended: Notify,
-    /// Held by the next waiter for an [`OutgoingPermit`], so that small ones do not overtake a
-    /// large one for ever.
+    /// Held by the next waiter for an [`OutgoingPermit`], so that a large one is not overtaken
+    /// indefinitely by small ones.
     reserve_lock: AsyncMutex<()>,
-    /// The same for waiters of [`Outgoing::reserve_when_low`].
+    /// Held by the next waiter of [`Outgoing::reserve_when_low`].
     low_lock: AsyncMutex<()>,
 }
 
@@ -89,7 +89,7 @@ pub struct Close {
 }
 
 impl Close {
-    /// A regular close.
+    /// The connection ends because its work is done.
     pub const NORMAL: Self = Self {
         code: 1000,
         reason: Cow::Borrowed(""),

@@ -1,5 +1,5 @@
-//! Connections between processes with the same home directory: each process listens on a unix
-//! socket of its own, with one message per line.
+//! Connections between processes with the same home directory: each process listens on its own unix
+//! socket, with one message per line.
 //!
 //! The connecting process first sends its relay version and the principal of its client. The
 //! listening process answers with its own version, or with the reason of a rejection.

@@ -109,7 +109,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::symlink_metadata(path).ok().map(device_and_inode)
 }
 
-/// Locks the lock file beside the socket.
+/// Locks the lock file of the socket, in the same folder.
 fn lock(socket: &Path) -> Result<File, SocketError> {
     let mut path = socket.as_os_str().to_owned();
     path.push(".lock");

@@ -50,7 +50,6 @@ impl WatchedSockets {
         Ok(())
     }
 
-    /// Releases the sockets.
     pub(crate) fn close(&self) {
         self.all().clear();
     }
@@ -122,8 +121,8 @@ impl WatchdogThread {
         pulse
     }
 
-    /// Waits for the next check. If the runtime is blocked, answers on the listeners meanwhile.
-    /// Returns false when the watchdog is dropped.
+    /// Waits for the next check. If the runtime is blocked, answers on the listeners while it
+    /// waits. Returns false when the watchdog is dropped.
     fn pause(&self, is_blocked: bool) -> bool {
         if !is_blocked {
             return self.ended.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout);
@@ -183,7 +182,7 @@ fn ready_listeners(listeners: &[Arc<Socket>], time: Duration) -> Vec<&Socket> {
     ready.map(|(listener, _)| &**listener).collect()
 }
 
-/// Logs from a thread of its own, because the log itself may be what blocks.
+/// Logs from a separate thread, because the log itself may be what blocks.
 fn log(write_log: impl FnOnce() + Send + 'static) {
     let _ = thread::Builder::new().spawn(write_log);
 }

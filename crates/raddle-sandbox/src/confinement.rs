@@ -1,6 +1,7 @@
 //! Starts a command so that it can do no more than its policy allows.
 
 pub mod attempt;
+mod bubblewrap;
 mod budget;
 mod filter;
 mod folders;
@@ -25,7 +26,7 @@ mod survey;
 mod syscalls;
 
 pub use git::is_git_dir;
-pub use git_settings::{gitfile_path, obeyed_paths};
+pub use git_settings::{git_control_paths, gitfile_path};
 pub use helper::take_over;
 pub use home::{home, is_around_home};
 pub use measure::{Finding, Measurement, Options, measure};
@@ -105,7 +106,7 @@ struct Parts {
 
 /// A command that starts inside the sandbox.
 ///
-/// Keep it until the command is over, and start it from a thread that lives as long: when that
+/// Keep it until the command has ended, and start it from a thread that lives as long: when that
 /// thread ends, the kernel ends the command.
 #[derive(Debug)]
 pub struct ConfinedLaunch {
@@ -315,14 +316,7 @@ impl SandboxHost {
             inode_pins: mounts.inode_pins(&rule_set)?,
             processes_max: rules.processes_max,
         };
-        let mut args = bubblewrap_args(&rules.network);
-        args.extend(mounts.words());
-        args.extend([
-            "--chdir".into(),
-            cwd.clone().into(),
-            "--".into(),
-            HELPER.into(),
-        ]);
+        let mut args = bubblewrap::args(&rules.network, &mounts, &cwd);
         args.extend(helper_args(&plan, launch));
         if args.len() > ARGS_MAX {
             let why = "the paths of the sandbox and the arguments of the command exceed the number that bubblewrap \
@@ -348,7 +342,7 @@ impl SandboxHost {
         launch: Launch,
         rules: &SandboxRules,
     ) -> Result<ConfinedLaunch, SandboxRefusal> {
-        if let Some(what) = needs_namespaces(rules) {
+        if let Some(what) = namespace_only_rule(rules) {
             return Err(SandboxRefusal::Unenforceable { what });
         }
         let rule_set = self.survey(rules)?;
@@ -401,7 +395,7 @@ impl SandboxHost {
 }
 
 /// Returns the first rule that only a mount namespace can enforce.
-fn needs_namespaces(rules: &SandboxRules) -> Option<&'static str> {
+fn namespace_only_rule(rules: &SandboxRules) -> Option<&'static str> {
     if !rules.write.is_empty() && !rules.protected.is_empty() {
         Some("protecting names inside a writable folder")
     } else if !rules.hidden.is_empty() {
@@ -415,29 +409,9 @@ fn needs_namespaces(rules: &SandboxRules) -> Option<&'static str> {
     }
 }
 
-/// Arguments for every namespace; the mounts follow.
-fn bubblewrap_args(network: &Network) -> Vec<OsString> {
-    let mut args = vec![
-        "--unshare-user",
-        "--unshare-pid",
-        "--unshare-ipc",
-        "--unshare-uts",
-        "--unshare-cgroup-try",
-        "--as-pid-1",
-        "--disable-userns",
-        "--die-with-parent",
-        "--cap-drop",
-        "ALL",
-    ];
-    if *network != Network::Open {
-        args.push("--unshare-net");
-    }
-    args.into_iter().map(OsString::from).collect()
-}
-
 fn helper_args(plan: &HelperPlan, launch: &Launch) -> Vec<OsString> {
     let mut args = vec![OsString::from(helper::HELPER_ARG)];
-    args.extend(plan.words());
+    args.extend(plan.args());
     args.push(launch.program.clone());
     args.extend(launch.args.iter().cloned());
     args

@@ -11,7 +11,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// Most descriptors in one message: stdin, stdout and stderr.
+/// Maximum number of descriptors in one message: stdin, stdout and stderr.
 const DESCRIPTORS_MAX: usize = 3;
 
 /// Sends bytes and descriptors. Few bytes are sent as a whole or not at all.

@@ -369,8 +369,8 @@ impl FileHolds {
             };
             match read_entry(&path, name, kind) {
                 Ok(hold_entry) => entries.extend(hold_entry),
-                // It was removed meanwhile, or another process removed it; or it belongs to another
-                // user, against whom a hold cannot protect.
+                // It has been removed; or it belongs to another user, against whom a hold cannot
+                // protect.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
                 Err(error) => return Err(error),

@@ -3,9 +3,9 @@
 //! A [`Launch`] names the program to start. A [`SandboxHost`] wraps it so that it can do no more
 //! than a [`Policy`] allows, and refuses rules that it cannot enforce. Its strength on this machine
 //! is measured, never assumed: see [`measure`]. The [`Launcher`] starts the program under a keeper,
-//! a small process of our own. The keeper ends every descendant of the command when the command is
-//! over, when the server asks for it, and when the server dies in whatever way. [`egress`] is the
-//! only network access of a sandbox that has any.
+//! a small process of our own. The keeper ends every descendant of the command when the command has
+//! ended, when the server asks for it, and when the server dies in any way. [`egress`] is the only
+//! network access of a sandbox that has any.
 //!
 //! The crate does not know tools, threads or models. Its `unsafe` code makes system calls that no
 //! safe crate has.
@@ -30,8 +30,8 @@ mod written_folders;
 pub use confinement::attempt;
 pub use confinement::{
     ConfinedLaunch, Finding, Measurement, Notice, Options, PolicyPath, SandboxHost, SandboxRefusal,
-    Tier, git_config, gitfile_path, home, ignore_interrupts, is_around_home, is_git_dir, measure,
-    obeyed_paths, take_over,
+    Tier, git_config, git_control_paths, gitfile_path, home, ignore_interrupts, is_around_home,
+    is_git_dir, measure, take_over,
 };
 pub use descriptors::set_cloexec;
 pub use holds::{FileHold, FileHolds, HoldConflict, HoldError, WriteClaim};

@@ -27,8 +27,9 @@ pub struct SandboxRules {
     /// Real paths that may be written, with everything in them. Paths that do not exist grant
     /// nothing; one with a link on the path is refused.
     pub write: Vec<PathBuf>,
-    /// The same for paths in which no name is protected: `/tmp` and the like, which every program
-    /// uses. One outside of `/tmp` that overlaps a workspace is treated as one.
+    /// Paths that may be written and in which no name is protected: `/tmp` and the like, which
+    /// every program uses. One outside of `/tmp` that overlaps a workspace is treated as a
+    /// workspace.
     pub scratch: Vec<PathBuf>,
     /// Names that cannot be changed at the top of every path in `write`, nor created where they are
     /// missing. A path that `write` names itself is not protected.
@@ -44,8 +45,8 @@ pub struct SandboxRules {
     pub tmp: Tmp,
     /// The network access of the command.
     pub network: Network,
-    /// Most processes and threads at once; enforced only where the sandbox has its own user
-    /// namespace.
+    /// Maximum number of processes and threads at once; enforced only where the sandbox has its own
+    /// user namespace.
     pub processes_max: Option<u64>,
 }
 
@@ -93,7 +94,7 @@ pub enum Network {
 }
 
 /// The names that are protected by default: those from which git runs code, and the folders in
-/// which agents that speak our protocol keep files that they obey. Settings of editors are not
+/// which agents that speak our protocol keep files that control them. Settings of editors are not
 /// among them, because writing those is ordinary work.
 pub const PROTECTED: [&str; 4] = [".git", ".codex", ".agents", ".raddle"];
 
@@ -128,8 +129,8 @@ impl SandboxRules {
         self.settings.extend(own.iter().cloned());
     }
 
-    /// The same for a working directory, other folders, and the scratch folders. Returns `None` if
-    /// the working directory is the whole disk.
+    /// Builds the rules of [`Self::workspace_write`] for a working directory, other folders, and
+    /// the scratch folders. Returns `None` if the working directory is the whole disk.
     pub fn workspace(
         cwd: &Path,
         others: impl IntoIterator<Item = PathBuf>,

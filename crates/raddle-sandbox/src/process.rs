@@ -6,7 +6,7 @@
 //!
 //! The server communicates with a keeper over a socket and with the command over pipes or a
 //! terminal. Whatever closes the socket (an order, a dropped [`Exit`], the server's death) ends the
-//! command with all its descendants. `ARCHITECTURE.md` says more under *Processes*.
+//! command with all its descendants. See *Processes* in `ARCHITECTURE.md`.
 
 mod blocking;
 mod descendants;
@@ -219,12 +219,12 @@ pub struct PendingStart {
 }
 
 impl PendingStart {
-    /// Starts this program. It does not wait either.
+    /// Starts this program, without waiting.
     pub fn with(self, launch: Launch) -> io::Result<()> {
         self.send_order(launch, false)
     }
 
-    /// The same for a command in its sandbox.
+    /// Starts a command in its sandbox, without waiting.
     pub fn confined(self, confined: &ConfinedLaunch) -> io::Result<()> {
         self.send_order(confined.launch.clone(), confined.is_confined())
     }

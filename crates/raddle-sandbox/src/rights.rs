@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 /// The calling thread without capabilities, like a sandboxed command: until this is dropped, the
-/// kernel checks what it opens by owner and mode alone, also for root.
+/// kernel checks what it opens by owner and mode alone, even for root.
 ///
 /// Only the effective set of this one thread changes, so the guard stays on its thread.
 #[derive(Debug)]

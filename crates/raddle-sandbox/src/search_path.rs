@@ -21,7 +21,7 @@ use crate::programs::{ForbiddenFolders, USUAL_PATH, is_program, named_program};
 /// Timeout of the login shell, and longest wait of the first command.
 const LOGIN_SHELL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Most bytes that a profile may print.
+/// Maximum number of bytes that a profile may print.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
 
 /// Longest `PATH` that is accepted.
@@ -52,7 +52,7 @@ impl SearchPath {
         }
     }
 
-    /// Starts the login shell in a task of its own, unless it was started before. Does not wait.
+    /// Starts the login shell in a separate task, unless it was started before. Does not wait.
     pub fn begin(&self) {
         let runtime = tokio::runtime::Handle::try_current();
         if let (Some(launcher), Ok(runtime)) = (&self.launcher, runtime) {
@@ -194,9 +194,9 @@ pub fn own_path() -> OsString {
     own.unwrap_or_else(|| USUAL_PATH.into())
 }
 
-/// Merges both. If the login shell has every folder of the server's, its order wins; otherwise the
-/// folders that only it has come last, so that an environment which was activated before the server
-/// started stays first.
+/// Merges both. If the login shell has every folder of the server's `PATH`, its order wins;
+/// otherwise the folders that only it has come last, so that an environment which was activated
+/// before the server started stays first.
 fn merged(own: &OsStr, login: &OsStr) -> OsString {
     let folders = |path: &OsStr| -> Vec<PathBuf> { std::env::split_paths(path).collect() };
     let (own, login) = (folders(own), folders(login));

@@ -40,8 +40,8 @@ impl fmt::Debug for MeasureFn {
 /// How long a command waits for the measurement, which takes a part of a second.
 const MEASURE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a command waits for a held file before that is logged. Most approved commands are over
-/// by then.
+/// Wait of a command for a held file before that is logged. Most approved commands have ended by
+/// then.
 const LOGGED_WAIT: Duration = Duration::from_secs(1);
 
 /// The sandbox of this machine. It is measured in the background: start-up does not wait for it,
@@ -141,8 +141,8 @@ impl SandboxService {
             .await
     }
 
-    /// The same with a limit on the wait for held files. A folder with files that are held for
-    /// longer becomes read-only: see [`LaunchPlan::conflicts`].
+    /// Plans a launch as [`Self::plan`] does, with a limit on the wait for held files. A folder
+    /// with files that are held for longer becomes read-only: see [`LaunchPlan::conflicts`].
     pub async fn plan_within(
         &self,
         mut launch: Launch,
@@ -260,7 +260,7 @@ impl LaunchPlan {
     }
 
     /// Builds the sandbox. It reads the disk, and may wait for it. Keep the result until the
-    /// command is over.
+    /// command has ended.
     pub fn wrap(self) -> Result<ConfinedProcess, SandboxRefusal> {
         let confined = match self.measurement {
             Some(measurement) => measurement.sandbox.wrap(self.launch, &self.policy)?,

@@ -2,7 +2,7 @@
 //!
 //! A command may have created a link in such a folder, or a program. A file of the home lists the
 //! folders, because the thread or the client that named one may be gone, or belong to another
-//! process. Each entry stands between NUL bytes, so that a truncated one spoils no other; processes
+//! process. Each entry is between NUL bytes, so that a truncated one damages no other; processes
 //! add theirs under a lock.
 
 use std::collections::BTreeSet;

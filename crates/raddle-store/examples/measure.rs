@@ -139,7 +139,7 @@ async fn power(folder: &Path) -> Result<()> {
         let bytes = body(&record);
         insert
             .execute((id, seq as i64, bytes))
-            .expect("there is room");
+            .expect("the disk has space");
         theirs.push(start.elapsed());
         let start = Instant::now();
         append(&journal, thread, &record, Class::Power).await;
@@ -176,9 +176,9 @@ async fn group(folder: &Path) -> Result<()> {
             transaction
                 .prepare_cached("INSERT INTO event VALUES (?1, ?2, ?3)")
                 .and_then(|mut insert| insert.execute((id, seq as i64, bytes)))
-                .expect("there is room");
+                .expect("the disk has space");
         }
-        transaction.commit().expect("there is room");
+        transaction.commit().expect("the disk has space");
         theirs += start.elapsed();
         their_bytes += written()?.0 - before;
         let before = written()?.0;

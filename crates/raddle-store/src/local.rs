@@ -165,7 +165,7 @@ impl LocalJournal {
 
     /// Whether the journal accepts appends at all.
     pub fn is_writable(&self) -> bool {
-        self.writer.is_open().is_ok()
+        self.writer.check_open().is_ok()
     }
 
     /// Reopens the file after a commit with an unknown outcome, because only then the head is
@@ -290,7 +290,7 @@ impl LocalJournal {
     }
 
     async fn write_files(&self, body_files: append::BodyFiles) -> Result<(), AppendError> {
-        self.writer.is_open()?;
+        self.writer.check_open()?;
         let files = self.files.clone();
         let written = self.readers.wait(move || {
             let mut body_files = body_files.iter();

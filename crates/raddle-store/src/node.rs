@@ -19,7 +19,7 @@ const FRESH: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct NodeLock {
     path: PathBuf,
-    /// Closing it releases the lock, also when the process is killed.
+    /// Closing it releases the lock, even when the process is killed.
     _file: File,
 }
 

@@ -10,22 +10,18 @@ pub(crate) const LIMIT_MAX: usize = 1000;
 
 /// Limit: items on one page, with at most 100 (a single item may be larger); beyond it, the page
 /// ends early, and its cursor continues.
-///
-/// A page at the limit gets no further item.
 pub(crate) const ITEMS_BYTES_MAX: usize = 8 << 20;
 
-/// Minimum number of letters of a search text.
-pub(crate) const LETTERS_MIN: usize = 3;
+/// Minimum number of characters of a search text.
+pub(crate) const CHARS_MIN: usize = 3;
 
 /// Limit: characters of a search text; beyond it, the rest is ignored.
-///
-/// Further letters are ignored.
-const LETTERS_MAX: usize = 256;
+const CHARS_MAX: usize = 256;
 
 /// Returns the text to search for, or `None` if the text cannot match anything.
 pub(crate) fn search_text(text: &str) -> Option<String> {
-    let needle: String = text.chars().take(LETTERS_MAX).collect();
-    let searchable = needle.chars().nth(LETTERS_MIN - 1).is_some() && !needle.contains('\0');
+    let needle: String = text.chars().take(CHARS_MAX).collect();
+    let searchable = needle.chars().nth(CHARS_MIN - 1).is_some() && !needle.contains('\0');
     searchable.then_some(needle)
 }
 

@@ -3,14 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use data_encoding::HEXLOWER;
-use raddle_core::policy::{Act, ActKind};
+use raddle_core::policy::{Act, ActKind, approval_digest};
 use raddle_core::ports::{ToolIntent, ToolJob, ToolResult};
 use raddle_core::{ImageView, ItemBody, ItemStatus, NamedTool, Output, Patch, Settings, ToolCall};
 use raddle_sandbox::{HoldConflict, HoldError, LoweredRights, Policy};
 use serde::Deserialize;
-use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use crate::arguments;
 use crate::command;
@@ -337,21 +334,19 @@ fn read(
     let resolved = roots.resolve(Path::new(path), FinalLink::Follow);
     let resolved = resolved.map_err(ToolCallError::new)?;
     let path = resolved.plain.display().to_string();
-    let whole = json!(["read", path, settings.sandbox]).to_string();
     let act = Act {
-        digest: HEXLOWER.encode(&Sha256::digest(whole)),
+        digest: approval_digest::read(&path, &settings.sandbox),
         reason: None,
         kind: ActKind::Read { path },
     };
     Ok((act, resolved))
 }
 
-/// Returns the act of writing the plan. The same change in another sandbox is another act.
+/// Returns the act of writing the plan.
 fn write(planned: &ChangePlan, reads: Vec<String>, settings: &Settings) -> Act {
     let beyond = planned.is_beyond();
-    let whole = json!(["write", planned.digest(), settings.sandbox, beyond, reads]).to_string();
     Act {
-        digest: HEXLOWER.encode(&Sha256::digest(whole)),
+        digest: approval_digest::write(&planned.digest(), &settings.sandbox, beyond, &reads),
         reason: None,
         kind: ActKind::Write {
             paths: planned.paths(),
@@ -363,9 +358,8 @@ fn write(planned: &ChangePlan, reads: Vec<String>, settings: &Settings) -> Act {
 
 /// Returns the act of a change that does not fit the files. Nothing is written.
 fn mismatch_act(reads: Vec<String>, settings: &Settings) -> Act {
-    let whole = json!(["misfit", reads, settings.sandbox]).to_string();
     Act {
-        digest: HEXLOWER.encode(&Sha256::digest(whole)),
+        digest: approval_digest::mismatch(&reads, &settings.sandbox),
         reason: None,
         kind: ActKind::Write {
             paths: Vec::new(),
@@ -382,6 +376,8 @@ fn failed(body: ItemBody, why: &str) -> ToolResult {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+
+    use serde_json::json;
 
     use super::*;
 

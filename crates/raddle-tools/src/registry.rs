@@ -1,4 +1,5 @@
-//! Registry of tools: one table, from which each model is offered those that it knows.
+//! Registry of tools: one table, from which each thread is offered those that its model knows and
+//! its sandbox makes useful.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -26,11 +27,11 @@ use crate::{patch, plan, rights, shell};
 
 /// Dependencies of the tools.
 pub struct Options {
-    /// Starts commands.
+    /// Starts the processes of commands.
     pub launcher: Launcher,
-    /// Sandboxes commands.
+    /// Builds the sandbox of each command.
     pub sandbox: SandboxService,
-    /// The operator's settings.
+    /// Settings of the operator that tools follow.
     pub operator: Arc<dyn Operator>,
     /// The server's own folders, hidden from commands.
     pub own: Vec<PathBuf>,
@@ -50,7 +51,7 @@ impl fmt::Debug for BuiltInTools {
     }
 }
 
-/// Models that are offered a tool.
+/// Models and threads that are offered a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OfferedTo {
     All,
@@ -58,15 +59,18 @@ enum OfferedTo {
     Gpt,
     /// Models trained on one tool per task.
     OtherModels,
+    /// All models, in threads that may request permissions.
+    SandboxedThreads,
 }
 
 impl OfferedTo {
-    fn includes(self, family: Family) -> bool {
+    fn includes(self, family: Family, settings: &Settings) -> bool {
         let is_gpt = matches!(family, Family::Gpt { .. });
         match self {
             Self::All => true,
             Self::Gpt => is_gpt,
             Self::OtherModels => !is_gpt,
+            Self::SandboxedThreads => rights::is_offered(settings),
         }
     }
 }
@@ -126,12 +130,17 @@ const TABLE: &[OfferedTool] = &[
         offered_to: OfferedTo::OtherModels,
         spec: plan::ask_user_spec,
     },
+    OfferedTool {
+        offered_to: OfferedTo::SandboxedThreads,
+        spec: rights::spec,
+    },
 ];
 
-/// Returns the specifications for models of this family.
-fn offered(family: Family) -> Vec<Arc<ToolSpec>> {
+/// Returns the specifications of the tools that a thread with these settings is offered.
+fn offered(settings: &Settings) -> Vec<Arc<ToolSpec>> {
+    let family = Family::of(settings.model.as_deref());
     let tools = TABLE.iter().zip(&*SPECS);
-    let tools = tools.filter(|(it, _)| it.offered_to.includes(family));
+    let tools = tools.filter(|(it, _)| it.offered_to.includes(family, settings));
     let specs = tools.map(|(_, specs)| match family {
         Family::Gpt { grammar: true } => &specs.freeform,
         _ => &specs.plain,
@@ -215,7 +224,6 @@ impl BuiltInTools {
     }
 }
 
-/// A parsed call.
 enum ParsedCall {
     Command(command::CommandRequest),
     StdinWrite(command::StdinWrite),
@@ -276,9 +284,7 @@ impl Tools for BuiltInTools {
     fn specs(&self, settings: &Settings) -> Vec<Arc<ToolSpec>> {
         // Starts the lookup of `PATH` in the login shell while the model generates.
         self.inner.path.begin();
-        let mut specs = offered(Family::of(settings.model.as_deref()));
-        specs.extend(rights::spec(settings).map(Arc::new));
-        specs
+        offered(settings)
     }
 
     fn intent<'a>(
@@ -379,6 +385,8 @@ fn cannot(body: ItemBody, why: String) -> ToolResult {
 
 #[cfg(test)]
 mod tests {
+    use raddle_core::{Item, ItemId, Timestamp};
+
     use super::*;
 
     #[test]
@@ -419,16 +427,21 @@ mod tests {
 
     #[test]
     fn each_model_family_is_offered_its_tools() {
-        let few = "exec_command write_stdin apply_patch update_plan view_image request_user_input";
+        let few = "exec_command write_stdin apply_patch update_plan view_image request_user_input \
+                   request_permissions";
         let many = "exec_command write_stdin read_file list_files search_files write_file edit_file apply_patch \
-                    update_plan view_image ask_user";
+                    update_plan view_image ask_user request_permissions";
         for (model, names, takes_text) in [
             ("gpt-5.6", few, true),
             ("gpt-4.1", few, false),
             ("gpt-oss-20b", many, false),
             ("claude-opus", many, false),
         ] {
-            let specs = offered(Family::of(Some(model)));
+            let settings = Settings {
+                model: Some(model.to_owned()),
+                ..Settings::default()
+            };
+            let specs = offered(&settings);
             let actual: Vec<&str> = specs.iter().map(|it| it.name.as_str()).collect();
             assert_eq!(actual.join(" "), names, "{model}");
             for spec in &specs {
@@ -436,5 +449,47 @@ mod tests {
                 assert_eq!(spec.freeform.is_some(), expected, "{model}: {}", spec.name);
             }
         }
+    }
+    /// Clients see either the item of a call or its effect. A new tool fails this test until it is
+    /// listed here, and `HIDDEN_TOOLS` of `raddle-core` must agree.
+    #[test]
+    fn every_tool_shows_its_item_or_its_effect() {
+        let expected = [
+            ("exec_command", "item"),
+            ("write_stdin", "item"),
+            ("read_file", "item"),
+            ("list_files", "item"),
+            ("search_files", "item"),
+            ("write_file", "item"),
+            ("edit_file", "item"),
+            ("apply_patch", "item"),
+            ("update_plan", "effect"),
+            ("view_image", "item"),
+            ("request_user_input", "effect"),
+            ("ask_user", "effect"),
+            ("request_permissions", "item"),
+        ];
+        let actual: Vec<(&str, &str)> = SPECS
+            .iter()
+            .map(|specs| {
+                let name = specs.plain.name.clone();
+                let item = Item {
+                    id: ItemId::from("i"),
+                    status: ItemStatus::Completed,
+                    body: ItemBody::Tool(NamedTool { name }),
+                    call: None,
+                    output: None,
+                    sealed: None,
+                    started_at: Timestamp::default(),
+                    completed_at: None,
+                };
+                let shown = match item.is_hidden() {
+                    true => "effect",
+                    false => "item",
+                };
+                (specs.plain.name.as_str(), shown)
+            })
+            .collect();
+        assert_eq!(actual, expected);
     }
 }

@@ -42,14 +42,18 @@ struct FileSystem {
     write: Option<Vec<String>>,
 }
 
-/// Returns the tool, if the thread has a sandbox and the user can be asked.
-pub(crate) fn spec(settings: &Settings) -> Option<ToolSpec> {
-    let is_useful = is_confined(settings) && settings.approval != ApprovalPolicy::Never;
+/// Whether the thread has a sandbox, and the user can be asked to widen it.
+pub(crate) fn is_offered(settings: &Settings) -> bool {
+    is_confined(settings) && settings.approval != ApprovalPolicy::Never
+}
+
+/// Specification of the tool for the model.
+pub(crate) fn spec() -> ToolSpec {
     let paths = json!({
         "type": "array", "items": { "type": "string" },
         "description": "Absolute paths of folders that are there, to be written with all below them.",
     });
-    is_useful.then(|| ToolSpec {
+    ToolSpec {
         name: NAME.to_owned(),
         description: "Asks the user to widen the sandbox for the commands to come: to write at more paths, or to use \
                       the network. The answer says what was granted, which may be less. Ask for as little as you need."
@@ -75,7 +79,7 @@ pub(crate) fn spec(settings: &Settings) -> Option<ToolSpec> {
             },
             "required": ["permissions"], "additionalProperties": false,
         }),
-    })
+    }
 }
 
 /// Returns the intent of a call. It reads the disk, to show the user the real paths.
@@ -266,7 +270,7 @@ mod tests {
             ..confined.clone()
         };
         for (settings, expected) in [(confined, true), (open, false), (silent, false)] {
-            assert_eq!(spec(&settings).is_some(), expected, "{settings:?}");
+            assert_eq!(is_offered(&settings), expected, "{settings:?}");
         }
     }
 }

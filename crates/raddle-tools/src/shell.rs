@@ -42,8 +42,7 @@ pub const LEVELS_MAX: usize = 10;
 /// Limit: work for parsing one command line, in bytes and parser steps; beyond it, the rest counts
 /// as any command: a rule can restrict it but not allow it.
 ///
-/// It is counted and not timed, so that a line always gets the same verdict. The unparsed rest
-/// could be any command.
+/// It is counted and not timed, so that a line always gets the same verdict.
 pub const WORK_MAX: usize = 2_000_000;
 
 /// Parses a line for a shell.

@@ -3,7 +3,7 @@
 /// Approximate number of bytes per token.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// Maximum bytes of the full output that are kept beside the truncated one.
+/// Maximum bytes of the full output that are kept in addition to the truncated one.
 const ALL_BYTES_MAX: usize = 4 << 20;
 
 /// Output as it grows, of which only a limited part is kept.

@@ -37,7 +37,7 @@ impl TurnDiffs {
         turn_diff_text(&diff)
     }
 
-    /// Drops the diff of a turn that is over.
+    /// Drops the diff of a turn that has ended.
     pub(crate) fn forget(&self, thread: ThreadId, turn: &TurnId) {
         locked(&self.all).remove(&(thread, turn.clone()));
     }

@@ -94,7 +94,7 @@ impl ArmArgs {
         let host = EscapeHost::new(&self.scratch)?;
         let program = std::env::current_exe()?;
         let mut args = vec!["attempt".into(), name.into()];
-        args.extend(host.testbed.words());
+        args.extend(host.testbed.args());
         let launch = Launch {
             program: program.clone().into(),
             args,

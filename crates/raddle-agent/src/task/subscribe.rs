@@ -123,8 +123,8 @@ impl Task {
         });
     }
 
-    /// Waits for the replies to pending subscribers. Nothing is appended meanwhile, so live events
-    /// continue exactly where their reply ends.
+    /// Waits for the replies to pending subscribers. Nothing is appended before they are sent, so
+    /// live events continue exactly where their reply ends.
     pub(super) async fn add_pending_subscribers(&mut self) {
         while let Some(pending) = self.subscribers.next_pending() {
             let PendingSubscriber {

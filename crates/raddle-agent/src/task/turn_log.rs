@@ -5,7 +5,7 @@ use tracing::Span;
 
 use crate::counters::failure_kind;
 
-/// The turns of a thread, as far as the log needs them.
+/// Data on the turns of a thread for the log.
 #[derive(Default)]
 pub(super) struct TurnLog {
     /// A turn that a caller started, and the caller's span, until the turn's first record is
@@ -14,7 +14,7 @@ pub(super) struct TurnLog {
     running: Option<RunningTurn>,
 }
 
-/// The running turn.
+/// Figures of the running turn, for the log line at its end.
 struct RunningTurn {
     id: TurnId,
     span: Span,

@@ -19,8 +19,6 @@ const WEBHOOK: &str = "webhook";
 
 /// Limit: an approval request that is sent to a webhook; beyond it, it is not sent, and is denied
 /// at its deadline.
-///
-/// A longer one is declined at its deadline.
 const QUESTION_BYTES_MAX: usize = 256 << 10;
 
 impl Task {

@@ -11,7 +11,7 @@ use raddle_core::ports::{Authorization, ToolIntent, ToolJob, ToolResult};
 use raddle_core::{Grant, ItemStatus, Output, Settings, ThreadId, ToolCall};
 
 use super::{NO_RULES, ToolGate, forbidden};
-use crate::by_name;
+use crate::tool_name_rules;
 
 /// Output for the model if an act differs from the approved one.
 const NOT_APPROVED: &str = "This was not done: what it would do, or where, is no longer what was allowed. Look again, \
@@ -97,7 +97,8 @@ impl ToolGate {
         let names = self.tools.names(settings, call);
         match intent.map(|(_, intent)| intent) {
             Some(ToolIntent::Act(act)) => {
-                let ruling = by_name::of_act(&policy, settings, &approvals.session, &names, &act);
+                let ruling =
+                    tool_name_rules::of_act(&policy, settings, &approvals.session, &names, &act);
                 check_ruling(&ruling, &act.digest, approvals).map_err(Rejection::not_allowed)?;
                 Ok(Some(match approvals.holds(&act.digest) {
                     true => Authorization::Exactly(act.digest),
@@ -105,8 +106,9 @@ impl ToolGate {
                 }))
             }
             Some(ToolIntent::Harmless) => {
+                let call_and_names = (call, names.as_slice());
                 let (ruling, digest) =
-                    by_name::of_call(&policy, settings, &approvals.session, (call, &names));
+                    tool_name_rules::of_call(&policy, settings, &approvals.session, call_and_names);
                 check_ruling(&ruling, &digest, approvals).map_err(Rejection::not_allowed)?;
                 Ok(None)
             }

@@ -29,7 +29,8 @@ pub(super) struct FollowedThread {
     /// Notifications without a sequence number since `cursor`. A resume after `cursor` repeats
     /// them.
     loose: Vec<(String, String)>,
-    /// The same from before the disconnect, without those that the server has repeated.
+    /// Notifications without a sequence number from before the disconnect that the server has not
+    /// repeated yet.
     repeated: Vec<(String, String)>,
     is_archived: bool,
 }
@@ -58,7 +59,7 @@ impl FollowedThread {
         }
     }
 
-    /// Queues the disconnect.
+    /// Tells the follower that the connection was lost. The thread is resumed on the next one.
     pub(super) fn disconnect(&mut self, why: &str) {
         let why = why.to_owned();
         self.queue.push(ThreadEvent::Disconnected { why }, 0);

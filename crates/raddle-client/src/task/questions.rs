@@ -57,7 +57,7 @@ impl Questions {
         }
     }
 
-    /// Registers a question, which may be a repetition. `shows` says whether a follower can receive
+    /// Registers a question, which may be a repetition. `shows` is whether a follower can receive
     /// it now.
     pub(super) fn receive(
         &mut self,
@@ -163,7 +163,7 @@ impl Questions {
         }
     }
 
-    /// Forgets the questions of a thread. Either its turn is over, which resolves them, or it has
+    /// Forgets the questions of a thread. Either its turn has ended, which resolves them, or it has
     /// no follower, and the server repeats them when it has one again.
     pub(super) fn forget_thread(&mut self, thread: ThreadId) {
         let forgotten = self

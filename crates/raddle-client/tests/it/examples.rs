@@ -14,7 +14,7 @@ async fn a_command_cannot_write_over_the_question() {
     let prompt = Arc::new(Mutex::new(String::new()));
     let prompt_writer = prompt.clone();
     let gate = approve::ApprovalPrompt(move |question: String| {
-        *prompt_writer.lock().expect("nobody panicked") = question;
+        *prompt_writer.lock().expect("no panic") = question;
         false
     });
     let params = json!({
@@ -27,7 +27,7 @@ async fn a_command_cannot_write_over_the_question() {
     });
     let params = serde_json::from_value(params).expect("a question");
     gate.command(params).await.expect("an answer");
-    let prompt = prompt.lock().expect("nobody panicked").clone();
+    let prompt = prompt.lock().expect("no panic").clone();
     let expected = r#"run rm -r "a b"\r\u{1b}[2Kls? to\u{202e}look\n"#;
     assert_eq!(prompt, expected);
 }

@@ -149,7 +149,7 @@ pub async fn read_turns(client: &Client, thread: ThreadId) -> Vec<Turn> {
 }
 
 fn locked<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
-    it.lock().expect("nobody panicked")
+    it.lock().expect("no panic")
 }
 
 /// An address without a server.

@@ -273,6 +273,6 @@ async fn connecting_without_a_server_fails() {
     let client =
         raddle_client::Client::connect(unreachable_address(), Options::new("it", "1"), RejectAll)
             .await;
-    let error = client.expect_err("nobody");
+    let error = client.expect_err("no server listens");
     assert!(error.to_string().contains("cannot be reached"), "{error}");
 }

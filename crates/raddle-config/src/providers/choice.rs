@@ -37,7 +37,7 @@ pub fn choose<'a>(
         };
     }
     // A plain name belongs to the provider of the configured model. A name with an unknown vendor
-    // is no plain name, except where names contain slashes.
+    // is not a plain name, except where names contain slashes.
     let is_name =
         |vendor: &str| model.is_none_or(|it| !it.contains('/')) || has_slashes(config, vendor);
     let configured = || layers::text(config, "model").and_then(at_vendor);
@@ -77,8 +77,8 @@ fn is_known(config: &toml::Table, name: &str) -> bool {
     section(config, name).is_some() || presets::named(name).is_some()
 }
 
-/// Whether a provider's models may have slashes in their names. Assumed for providers of the user's
-/// own.
+/// Whether a provider's models may have slashes in their names. Assumed for providers that the user
+/// defined.
 fn has_slashes(config: &toml::Table, name: &str) -> bool {
     let is_own = section(config, name).is_some_and(|it| it.get("base_url").is_some());
     is_own || presets::named(name).is_none_or(|it| it.has_slashes)
@@ -110,7 +110,7 @@ mod tests {
                 Some("anthropic/claude"),
                 (Some("anthropic"), "claude"),
             ),
-            // A broker, an engine and a provider of the user's own have free names.
+            // Brokers, engines and providers that the user defined name their models freely.
             (
                 "",
                 Some("openrouter"),

@@ -63,7 +63,7 @@ pub struct KeyCommand {
     pub args: Vec<String>,
     /// Working directory of the command.
     pub cwd: PathBuf,
-    /// The environment variables that it gets beside the harmless ones.
+    /// The environment variables that it gets in addition to the harmless ones.
     pub env_vars: Vec<String>,
     /// Timeout of the command.
     pub timeout_ms: Option<u32>,

@@ -9,7 +9,7 @@ pub struct SetGoal {
     pub objective: Option<String>,
     /// Status of the goal; a new goal is active.
     pub status: Option<GoalStatus>,
-    /// Most tokens that the goal may use.
+    /// Maximum number of tokens that the goal may use.
     pub token_budget: Option<u64>,
     /// Principal that sent the command.
     pub principal: Option<String>,

@@ -162,7 +162,7 @@ pub fn ask(
 }
 
 /// Id of the question whether a tool may be called, and its possible answers. The contract has no
-/// request of its own for this, so it is a question to the user.
+/// separate request for this, so it is a question to the user.
 const MAY_CALL: &str = "may_call";
 const ALLOW: &str = "Allow";
 const ALLOW_FOR_SESSION: &str = "Allow for this session";

@@ -8,10 +8,10 @@ use super::shells::is_shell;
 use super::wrapper::{is_wrapper, wrapped_command};
 use super::{Layer, ParsedScript, Rule, Subject, Verdict, harmless};
 
-/// Most words in a rule made from an answer.
+/// Maximum number of words in a rule made from an answer.
 const WORDS_MAX: usize = 64;
 
-/// Most bytes in one of these words.
+/// Maximum number of bytes in one of these words.
 const WORD_BYTES_MAX: usize = 1024;
 
 /// A rule that the user adds with an answer.

@@ -19,7 +19,7 @@ use crate::Sandbox;
 struct KnownProgram {
     words: &'static [&'static str],
     options: Options,
-    /// Whether words that are no options may follow.
+    /// Whether words that are not options may follow.
     operands: bool,
 }
 

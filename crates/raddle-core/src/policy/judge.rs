@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
-
+use super::approval_digest::session_file;
 use super::command::RuleMatch;
 use super::harmless::{Isolation, is_bare_shell, is_harmless};
 use super::managed_limits::network;
@@ -300,20 +299,12 @@ fn fit(rule: &Rule, act: &ActKind) -> RuleMatch {
     }
 }
 
-/// Scope of an approval for the session of a change of files. The client shows the files and not
-/// the content, so the approval covers these files. It ends with the sandbox it was given in.
+/// Returns the scope of an approval of a change of files for the session.
 fn files(act: &ActKind, settings: &Settings) -> Vec<String> {
     let ActKind::Write { paths, .. } = act else {
         return Vec::new();
     };
-    let Settings {
-        sandbox,
-        cwd,
-        roots,
-        ..
-    } = settings;
-    let of_path = |path: &String| json!(["files", path, sandbox, cwd, roots]).to_string();
-    paths.iter().map(of_path).collect()
+    paths.iter().map(|it| session_file(it, settings)).collect()
 }
 
 fn goes_beyond(act: &ActKind, settings: &Settings) -> bool {

@@ -16,9 +16,9 @@ pub struct ManagedLimits {
     pub network_off: bool,
     /// Handling of requests that get no answer.
     pub unattended: Option<UnattendedPolicy>,
-    /// Most that each turn may use.
+    /// Maximum budget of each turn.
     pub turn_budget: SpendLimits,
-    /// Most that all turns of a thread may use together.
+    /// Maximum budget of all turns of a thread together.
     pub thread_budget: SpendLimits,
 }
 

@@ -88,7 +88,7 @@ impl Grant {
 
 /// Limit: folders granted until the session ends; beyond it, the oldest grant is dropped.
 ///
-/// Beyond that the oldest are dropped and need approval again.
+/// A folder of a dropped grant needs approval again.
 fn paths_max() -> usize {
     crate::bugs::bound(100, 2)
 }

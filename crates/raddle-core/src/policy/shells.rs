@@ -7,7 +7,7 @@ use super::options::has;
 const SHELLS: &str = "\
     ash bash dash hush ksh ksh93 lksh mksh oksh osh posh rbash rksh rzsh sh yash zsh";
 
-/// Shells with a language of their own: their scripts are parsed too, but may mean something else.
+/// Shells with another language: their scripts are parsed too, but may mean something else.
 const FOREIGN: &str = "csh elvish es fish ion murex ngs nu powershell pwsh rc tcsh xonsh";
 
 /// Programs that pass a script to a shell.
@@ -34,7 +34,7 @@ pub struct ShellInvocation {
 /// Finds the script that these words pass to a shell, if they start one.
 pub fn shell_invocation(words: &[String]) -> Option<ShellInvocation> {
     let name = base_name(words.first()?);
-    // A program of the user's may have the same name.
+    // A program of the user may have the same name.
     if has(SHELL_LAUNCHERS, name) && !words[0].starts_with(['.', '~']) {
         return Some(launcher_script(name, words));
     }

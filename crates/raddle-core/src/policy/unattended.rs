@@ -42,7 +42,7 @@ pub enum DeadlineAction {
 }
 
 impl UnattendedPolicy {
-    /// Timeout in milliseconds; `None` if the request waits for ever.
+    /// Timeout in milliseconds; `None` if the request waits indefinitely.
     pub fn after_ms(&self) -> Option<u64> {
         match self {
             Self::Deny { after_ms } | Self::Allow { after_ms } | Self::Webhook { after_ms, .. } => {

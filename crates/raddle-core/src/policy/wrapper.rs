@@ -3,7 +3,7 @@
 use super::command::{base_name, is_option, is_unknown, program_name};
 use super::options::{ValuePosition, option};
 
-/// Most start positions to consider where the options do not determine one.
+/// Maximum number of start positions to consider where the options do not determine one.
 const STARTS_MAX: usize = 16;
 
 /// The command that a wrapper runs.
@@ -229,7 +229,7 @@ const XARGS: &str = "\
     --open-tty --replace --verbose -I: -n: -P: -L: -d: -E: -s: -a: --arg-file: --delimiter: --max-args: \
     --max-chars: --max-procs: --process-slot-var:";
 
-/// Wrappers that add arguments of their own to the command.
+/// Wrappers that add arguments to the command.
 const ARGUMENT_WRAPPERS: [&str; 3] = ["entr", "parallel", "xargs"];
 
 /// Placeholders that `parallel` replaces in the command.

@@ -72,6 +72,6 @@ pub enum ModelEvent {
     Item(ItemUpdate),
     /// The model calls a tool.
     Tool(ItemId, ToolCall),
-    /// The answer is over.
+    /// The answer has ended.
     Ended(ModelEnd, Option<Usage>),
 }

@@ -29,7 +29,7 @@ pub struct ListQuery {
     pub oldest_first: bool,
     /// Cursor from another page of the same order.
     pub cursor: Option<String>,
-    /// Most entries on the page.
+    /// Maximum number of entries on the page.
     pub limit: usize,
 }
 
@@ -84,7 +84,7 @@ fn holds(haystack: &str, text: &str) -> bool {
 pub struct PageQuery {
     /// Position to continue from: a [`PageCursor`] as text.
     pub cursor: Option<String>,
-    /// Most entries on the page.
+    /// Maximum number of entries on the page.
     pub limit: usize,
     /// Whether the newest come first.
     pub newest_first: bool,

@@ -254,7 +254,7 @@ impl Event {
     }
 }
 
-/// Most characters of the first message that lists keep.
+/// Maximum number of characters of the first message that lists keep.
 const PREVIEW_CHARS_MAX: usize = 400;
 
 /// Returns the beginning of a message.

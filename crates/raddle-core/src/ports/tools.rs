@@ -52,7 +52,7 @@ pub trait Tools: Send + Sync {
     /// Returns the commands that calls of a thread left running, oldest first.
     fn terminals(&self, thread: ThreadId) -> Vec<BackgroundTerminal>;
 
-    /// Ends one of them, or all for `None`. Returns whether there was one.
+    /// Ends one of these commands, or all for `None`. Returns whether there was one.
     fn end_terminal(&self, thread: ThreadId, id: Option<&str>) -> bool;
 }
 

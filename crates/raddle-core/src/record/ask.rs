@@ -34,7 +34,7 @@ pub struct RequestOpened {
     pub item: ItemId,
     /// Content of the request.
     pub ask: Ask,
-    /// Deadline at which it settles itself; `None` if it waits for ever.
+    /// Deadline at which it settles itself; `None` if it waits indefinitely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// Digest of the act to approve: an approval holds for this and nothing else.
@@ -166,7 +166,7 @@ pub struct UserQuestion {
     /// Answers to choose from; `None` asks for free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<Vec<QuestionChoice>>,
-    /// Whether free text is allowed beside the options.
+    /// Whether free text is allowed in addition to the options.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub other: bool,
     /// Whether the client hides the typed answer.

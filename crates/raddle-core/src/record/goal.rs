@@ -12,7 +12,7 @@ pub struct GoalSet {
     pub objective: String,
     /// Status of the goal.
     pub status: GoalStatus,
-    /// Most tokens that the goal may use.
+    /// Maximum number of tokens that the goal may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_budget: Option<u64>,
     /// Turn in which the model changed it.
@@ -27,7 +27,7 @@ pub struct GoalSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum GoalStatus {
-    /// In progress: when a turn ends well, the next one begins by itself.
+    /// In progress: when a turn succeeds, the next one begins by itself.
     Active,
     /// Paused until the user resumes it.
     Paused,

@@ -33,7 +33,8 @@ pub struct Item {
     pub completed_at: Option<Timestamp>,
 }
 
-/// Tools whose calls are shown as their effect, a plan or a question, and not as items.
+/// Tools whose calls are shown as their effect, a plan or a question, and not as items. A test of
+/// `raddle-tools/src/registry.rs` compares it with the table of tools.
 const HIDDEN_TOOLS: &[&str] = &["update_plan", "request_user_input", "ask_user"];
 
 impl Item {
@@ -83,7 +84,7 @@ pub struct ToolCall {
     /// Whether the arguments are free text, and not JSON.
     #[serde(default, skip_serializing_if = "is_false")]
     pub freeform: bool,
-    /// Whether it must not run beside other calls.
+    /// Whether it must not run at the same time as other calls.
     #[serde(default, skip_serializing_if = "is_false")]
     pub alone: bool,
 }
@@ -158,7 +159,7 @@ impl Output {
     }
 }
 
-/// Bytes stored beside the journal, named by their hash.
+/// Bytes stored outside the journal, named by their hash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Blob {
@@ -238,7 +239,7 @@ impl Sealed {
     /// Limit: opaque data of a vendor in one item, with at most 64 levels; beyond it, the data is
     /// not stored, and the loss is logged.
     ///
-    /// See [`Self::DEPTH_MAX`] for its nesting.
+    /// [`Self::DEPTH_MAX`] limits its nesting.
     pub const BYTES_MAX: usize = 1 << 20;
     /// Maximum nesting of the value. A record with a deeper one could not be read again.
     pub const DEPTH_MAX: usize = 64;
@@ -281,7 +282,7 @@ pub enum ItemBody {
     ToolOutput(ToolOutput),
     /// A plan that the agent proposes.
     Plan(PlanText),
-    /// Reasoning of the model, as far as shown.
+    /// Reasoning of the model that the vendor shows.
     Reasoning(Reasoning),
     /// A shell command of the agent or the user.
     Command(CommandRun),
@@ -336,7 +337,7 @@ pub enum Input {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         marks: Option<Value>,
     },
-    /// An image of the user's.
+    /// An image that the user sent.
     Image {
         /// Location of the image.
         image: Image,
@@ -447,7 +448,7 @@ pub struct PlanText {
     pub text: String,
 }
 
-/// The model's reasoning, as far as it is shown.
+/// The part of the model's reasoning that the vendor shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reasoning {
@@ -646,7 +647,7 @@ pub struct AgentsCall {
     pub sender: ThreadId,
     /// Threads of the agents called.
     pub receivers: Vec<ThreadId>,
-    /// State and last message of each, as far as known.
+    /// State and last message of each agent, if known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<AgentState>,
     /// Text that was sent.
@@ -660,7 +661,7 @@ pub struct AgentsCall {
     pub effort: Option<String>,
 }
 
-/// State of an agent, as far as known.
+/// State of an agent, if known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentState {
@@ -774,7 +775,7 @@ pub struct Review {
     pub prompt: Option<String>,
 }
 
-/// A tool without an item type of its own.
+/// A tool without a separate item type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NamedTool {

@@ -64,7 +64,7 @@ pub struct Settings {
     /// Tools that the client runs, as it described them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_tools: Vec<Value>,
-    /// Whether the agent has no environment, and so no tools of its own.
+    /// Whether the agent has no environment, and so no built-in tools.
     #[serde(rename = "nowhere", default, skip_serializing_if = "super::is_false")]
     pub no_environment: bool,
     /// Context window of the model, in tokens.

@@ -35,7 +35,7 @@ pub enum TurnKind {
     Review,
     /// Summarises the history of the thread.
     Compaction,
-    /// Runs a command of the user's.
+    /// Runs a user command.
     Shell,
 }
 
@@ -92,7 +92,7 @@ pub struct ModelEnded {
     pub call: u32,
     /// How the call ended.
     pub end: ModelEnd,
-    /// Tokens that it used, as far as the vendor reported.
+    /// Tokens that it used, if the vendor reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// Whether the usage is an estimate, because the vendor reported none.
@@ -293,7 +293,7 @@ pub struct DiffUpdated {
     pub turn: TurnId,
     /// All its changes so far as one unified diff.
     pub diff: String,
-    /// The same as a blob, if it is long; `diff` is then truncated.
+    /// The whole diff as a blob, if it is long; `diff` is then truncated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<Blob>,
 }

@@ -17,7 +17,8 @@ const RUNNING_MAX: usize = 8;
 const STOP_MS_MAX: i64 = 10_000;
 
 /// Unsaved text of an open item above which the item is saved in full, once that is at least half
-/// of its text. Its deltas can then be deleted. Storing an item then costs only a small multiple of its final size.
+/// of its text. Its deltas can then be deleted. Storing an item then costs only a small multiple of
+/// its final size.
 fn unsaved_bytes_max() -> u64 {
     crate::bugs::bound(256 << 10, 300)
 }
@@ -64,7 +65,7 @@ impl Thread {
         if let Some(spending) = self.exhausted_time(now) {
             return closing::stop(self, turn, Cause::BudgetSpent(spending), None, now);
         }
-        // A command of the user's waits for nothing.
+        // A user command waits for nothing.
         let users = turn
             .items
             .iter()
@@ -107,7 +108,7 @@ impl Thread {
     /// Time at which to decide again although nothing comes in.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let turn = self.turn.as_ref();
-        // Without a call to make, a turn waits only for commands of the user's.
+        // Without a call to make, a turn waits only for user commands.
         let retry = turn.filter(|turn| turn.items.is_empty() || turn.needs_call());
         let retry = retry.and_then(|turn| turn.retry_at);
         let stop = turn
@@ -157,7 +158,7 @@ impl Thread {
         Vec::new()
     }
 
-    /// Calls the model, or ends the turn: nothing is open but commands of the user's.
+    /// Calls the model, or ends the turn: nothing is open but user commands.
     fn ask_or_end(&self, turn: &OpenTurn, now: Timestamp) -> Vec<RecordBody> {
         let retry = turn.retry_at;
         if retry.is_some_and(|at| !now.is_over(turn.broke_at, at)) {

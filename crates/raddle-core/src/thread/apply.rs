@@ -367,8 +367,8 @@ impl Thread {
                 goal.used(usage.total());
             }
             self.usage = self.usage.plus(&usage);
-            // The estimate for a call that did not end well says less about the context than the
-            // call before it.
+            // The estimate for a failed call is less exact about the context than the call before
+            // it.
             if !it.estimated || matches!(it.end, ModelEnd::Done {}) {
                 self.last_usage = usage;
                 // A call that summarised the history read the old one; the new one is short.
@@ -458,8 +458,8 @@ impl Thread {
         self.with_item(&delta.item, |open| {
             let text = open.texts.entry(delta.part).or_default();
             if delta.offset > text.len() as u64 {
-                // Earlier text is settled and gone, and this delta is about to go: the event that
-                // holds it follows.
+                // Deltas of earlier text are deleted already, and this one soon is: the event that
+                // holds its text follows.
                 return;
             }
             // Skips text that was folded in before.

@@ -11,7 +11,7 @@ use crate::{
     Settings, SpendLimits, Spending, Timestamp, TurnKind, Usage, Warned,
 };
 
-/// Most models with an account of their own; the usage of others is counted together.
+/// Maximum number of models with a separate account; the usage of all others is counted together.
 fn accounts_max() -> usize {
     crate::bugs::bound(64, 3)
 }
@@ -45,7 +45,7 @@ pub struct ModelUsage {
     pub calls: u64,
     /// Tokens of all its calls.
     pub usage: Usage,
-    /// Cost as far as prices were known, in billionths of a dollar.
+    /// Cost of the calls with a known price, in billionths of a dollar.
     pub nano_usd: u64,
     /// Number of calls that used tokens and had no price.
     pub unpriced: u64,
@@ -160,7 +160,7 @@ impl Thread {
         &self.accounts
     }
 
-    /// Returns the cost of all calls as far as prices were known, in billionths of a dollar.
+    /// Returns the cost of all calls with a known price, in billionths of a dollar.
     pub fn nano_usd(&self) -> u64 {
         self.spent.nano_usd
     }
@@ -281,8 +281,8 @@ impl Thread {
         self.spent.add(usage.total(), nano_usd);
         let budgets = [&self.settings.turn_budget, &self.settings.thread_budget];
         let counts = |it: &&SpendLimits| it.tokens.is_some() || it.nano_usd.is_some();
-        // Most providers report nothing for a call that did not end well. One that reports nothing
-        // for a complete answer never does.
+        // Most providers report nothing for a call that failed. One that reports nothing for a
+        // complete answer never does.
         let is_silent = it.estimated && matches!(it.end, ModelEnd::Done {});
         self.spent.is_estimated |= is_silent && budgets.iter().any(counts);
         let called = &self.asked;

@@ -95,8 +95,7 @@ pub(super) fn end_items(
         let chosen = match selection {
             ItemSelection::AllButRunning => !open.started,
             ItemSelection::Running => open.started,
-            // No tool of a call starts while it runs, and commands of the user's do not belong to
-            // it.
+            // No tool of a call starts while it runs, and user commands do not belong to it.
             ItemSelection::OfCall(call) => open.call == call && !open.item.is_users_command(),
         };
         if !chosen || except == Some(&open.item.id) {

@@ -13,7 +13,7 @@ pub(super) const ATTEMPTS_MAX: u32 = 10;
 /// Limit: consecutive times that a history is shortened because it exceeds the model's window;
 /// beyond it, the turn ends with `contextWindowExceeded`.
 ///
-/// Each time, less of it is summarised.
+/// Each time, a smaller part of the history is summarised.
 const OVERFLOWS_MAX: u32 = 4;
 
 /// Longest wait for a vendor while there is a fallback.
@@ -24,7 +24,7 @@ fn retries_max() -> u32 {
     crate::bugs::bound(100, 8)
 }
 
-/// Longest wait before a retry, whatever the vendor or a clock says.
+/// Maximum wait before a retry, even if the vendor asks for more or the clock was set.
 fn retry_ms_max() -> i64 {
     crate::bugs::bound(60 * 60 * 1000, 5_000)
 }

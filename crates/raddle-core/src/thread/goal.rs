@@ -18,7 +18,7 @@ pub struct Goal {
     pub objective: String,
     /// Status of the goal.
     pub status: GoalStatus,
-    /// Most tokens that the goal may use.
+    /// Maximum number of tokens that the goal may use.
     pub token_budget: Option<u64>,
     /// Tokens used so far.
     pub tokens_used: u64,

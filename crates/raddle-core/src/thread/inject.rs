@@ -11,14 +11,14 @@ pub(super) fn decide(it: InjectItems) -> Result<Decision, Refusal> {
     if items.is_empty() {
         return Err(Refusal::EmptyInput);
     }
-    are_paired(&items)?;
+    check_paired(&items)?;
     let injected = ItemsInjected { items, principal };
     Ok(vec![Event::ItemsInjected(injected).into()].into())
 }
 
 /// Checks that calls and outputs are paired. A vendor rejects a call without its output and the
 /// reverse, now and in every later call.
-fn are_paired(items: &[InjectedItem]) -> Result<(), Refusal> {
+fn check_paired(items: &[InjectedItem]) -> Result<(), Refusal> {
     let mut open: BTreeSet<&String> = BTreeSet::new();
     for item in items {
         match item {

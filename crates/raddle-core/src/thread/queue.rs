@@ -8,7 +8,7 @@ use crate::{
     Unqueue,
 };
 
-/// Most entries in the queue. `BYTES_MAX` limits their bytes as stored.
+/// Maximum number of entries in the queue. `BYTES_MAX` limits their stored size.
 fn entries_max() -> usize {
     crate::bugs::bound(100, 3)
 }

@@ -1,5 +1,5 @@
-//! Commands that the user runs: beside the work of the running turn, or in a turn of its own. They
-//! need no approval, and the next model call includes them.
+//! Commands that the user runs: during the running turn, or in a separate turn. They need no
+//! approval, and the next model call includes them.
 
 use super::{Decision, Thread, item_text};
 use crate::{

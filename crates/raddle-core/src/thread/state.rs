@@ -15,20 +15,21 @@ use crate::{
     TurnId, TurnKind, Usage,
 };
 
-/// Most resolved requests that are kept.
+/// Maximum number of resolved requests that are kept.
 pub(super) const SETTLED_MAX: usize = 256;
 
-/// Most acts that are approved for the session. Beyond that the oldest need approval again.
+/// Maximum number of acts that are approved for the session. Beyond it, the oldest need approval
+/// again.
 pub(super) fn granted_max() -> usize {
     crate::bugs::bound(1000, 2)
 }
 
-/// Most ranges of lost numbers that are kept.
+/// Maximum number of ranges of lost sequence numbers that are kept.
 pub(super) fn gaps_max() -> usize {
     crate::bugs::bound(64, 3)
 }
 
-/// Most reverted ranges that are kept, and most ranges in the lineage.
+/// Maximum number of reverted ranges that are kept, and of ranges in the lineage.
 pub(super) fn cuts_max() -> usize {
     crate::bugs::bound(256, 4)
 }
@@ -72,7 +73,8 @@ pub struct Thread {
     pub(crate) judged_from: Seq,
     /// Record at which the status last changed.
     pub(crate) status_at: Seq,
-    /// Number of model calls so far, so that a late report of one call is not taken for another's.
+    /// Number of model calls so far, so that a late report of one call is not mistaken for that of
+    /// another.
     pub(crate) calls: u32,
     /// Model of the newest call.
     #[serde(default)]
@@ -319,7 +321,7 @@ pub enum Status {
     },
 }
 
-/// State of a thread at some point, as far as a revert to it needs.
+/// The part of a thread's state that a revert to this point needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RevertPoint {
     /// Parts of the history that counted.
@@ -548,7 +550,7 @@ impl Thread {
             return CursorStatus::Good;
         }
         let items = self.turn.iter().flat_map(|turn| &turn.items);
-        // The deltas between the cursor and the saved text are gone.
+        // The deltas between the cursor and the saved text are deleted.
         let merged =
             |open: &OpenItem| open.began <= cursor && open.saved.is_some_and(|at| cursor < at);
         let unknown = cursor > self.head || cursor < self.judged_from;

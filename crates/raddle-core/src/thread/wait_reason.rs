@@ -3,7 +3,7 @@
 use super::{OpenItem, Thread};
 use crate::{Ask, ItemBody, ItemId};
 
-/// Reason why a turn waits. Items are those of the tools, or those that a request is about.
+/// Reason why a turn waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitReason {
     /// A model call, with the model's name.
@@ -23,7 +23,7 @@ pub enum WaitReason {
 /// A reference to a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolRef {
-    /// Id of its item.
+    /// Item of the call, or the item that a request to the user is about.
     pub item: ItemId,
     /// Name of the tool as the model knows it, or the line of a command that the user runs.
     pub name: Option<String>,

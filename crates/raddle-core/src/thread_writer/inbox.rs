@@ -11,7 +11,7 @@ fn clients_max() -> usize {
     crate::bugs::bound(256, 5)
 }
 
-/// Most reports of work that may wait. Their sources wait for capacity.
+/// Maximum number of reports of work that may wait. Their sources wait for capacity.
 fn work_max() -> usize {
     crate::bugs::bound(1024, 8)
 }

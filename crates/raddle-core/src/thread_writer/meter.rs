@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{Event, ModelEnd, Price, RecordBody, Usage};
 
-/// Usage of a call so far, as far as known.
+/// Known usage of a call so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeteredUsage {
     /// Tokens used so far.

@@ -1,5 +1,7 @@
 //! Rulings on acts: the rule that decides, and when approval is needed.
 
+/// Digests of approvals: one value for each kind of act.
+mod approval_digests;
 /// Limits beside acts: of clients, folder walks and hosts.
 mod managed;
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::open_items::{OpenItems, TextKind};
-use crate::vendor::{self, VendorMessage};
+use crate::vendor_error::{VendorMessage, incomplete_answer};
 use crate::{CallError, CallForm, StreamEvent, Tokens, VendorFault, usage, wire};
 
 /// The member that holds an answer's thinking, by the names that vendors use. It goes back under
@@ -79,13 +79,13 @@ impl wire::WireReader for ChatReader {
         match choice["finish_reason"].as_str() {
             None | Some("") => {}
             Some("length" | "max_tokens") => {
-                return Err(vendor::incomplete_answer(VendorFault::CutShort, "length"));
+                return Err(incomplete_answer(VendorFault::CutShort, "length"));
             }
             Some(reason @ "content_filter") => {
-                return Err(vendor::incomplete_answer(VendorFault::Policy, reason));
+                return Err(incomplete_answer(VendorFault::Policy, reason));
             }
             Some(reason @ "error") => {
-                return Err(vendor::incomplete_answer(VendorFault::Internal, reason));
+                return Err(incomplete_answer(VendorFault::Internal, reason));
             }
             Some(_) => self.finish(events),
         }

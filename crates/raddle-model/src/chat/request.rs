@@ -243,7 +243,7 @@ impl<'a> MessagesBuilder<'a> {
 
     fn finish(mut self) -> Vec<ChatMessage<'a>> {
         self.flush_user();
-        // Thinking alone is no message.
+        // Thinking alone does not make a message.
         self.done.retain(|it| match it {
             ChatMessage::Assistant(it) => it.content.is_some() || !it.tool_calls.is_empty(),
             _ => true,

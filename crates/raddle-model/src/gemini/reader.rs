@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::open_items::{OpenItems, TextKind};
 use crate::usage::count;
-use crate::vendor::{self, VendorMessage};
+use crate::vendor_error::{VendorMessage, incomplete_answer};
 use crate::{CallError, CallForm, StreamEvent, Tokens, VendorFault, wire};
 
 /// The member that holds the signature of a part.
@@ -36,7 +36,7 @@ impl wire::WireReader for GeminiReader {
             return Err(CallError::Vendor(Box::new(message.error(None))));
         }
         if let Some(reason) = event["promptFeedback"]["blockReason"].as_str() {
-            return Err(vendor::incomplete_answer(VendorFault::Policy, reason));
+            return Err(incomplete_answer(VendorFault::Policy, reason));
         }
         if !event["candidates"].is_array() && !event["usageMetadata"].is_object() {
             let message = "an event has no candidates; does base_url lead to a Gemini API?";
@@ -146,7 +146,7 @@ impl GeminiReader {
             // A malformed call or an unknown reason: a retry may succeed.
             _ => VendorFault::Internal,
         };
-        Err(vendor::incomplete_answer(fault, reason))
+        Err(incomplete_answer(fault, reason))
     }
 }
 

@@ -211,7 +211,7 @@ fn signatures<'a>(history: &[HistoryEntry<'a>]) -> HashMap<&'a str, &'a str> {
 #[derive(Default)]
 struct ContentsBuilder<'a> {
     done: Vec<GeminiContent<'a>>,
-    /// Parts of the user that follow the outputs of tools, in a content of their own.
+    /// Parts of the user that follow the outputs of tools, in a separate content.
     user_parts: Vec<PartData<'a>>,
     /// Outputs of tools with the positions of their calls: the wire matches them by order alone.
     outputs: Vec<(usize, PartData<'a>)>,

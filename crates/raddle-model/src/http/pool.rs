@@ -46,7 +46,7 @@ pub(super) enum ConnectError {
 /// The future that moves a connection's bytes.
 type ConnDriver = Connection<TokioIo<Box<dyn Io>>, Full<Bytes>>;
 
-/// A connection. It has no task of its own: it makes progress while a caller waits for something on
+/// A connection. It has no separate task: it makes progress while a caller waits for something on
 /// it, and dropping it closes it at once.
 pub(super) struct HttpConn {
     remote: RemoteHost,
@@ -95,7 +95,7 @@ impl HttpConn {
         }
     }
 
-    /// Whether it can accept a request, as far as the client can see.
+    /// Whether it can accept a request. The server may have closed it unnoticed.
     fn is_free(&mut self) -> bool {
         self.advance(&mut Context::from_waker(Waker::noop()));
         self.connection.is_some() && self.sender.is_ready()

@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::escaped;
 use crate::CallError;
 use crate::oauth::decoded;
-use crate::vendor::truncate;
+use crate::vendor_error::truncate;
 
-/// A shorter value is no key, and could be any word.
-const SECRET_LETTERS_MIN: usize = 8;
+/// A shorter value is not treated as a key: it may be an ordinary word.
+const SECRET_CHARS_MIN: usize = 8;
 
 /// The replacement of a secret.
 const REDACTED: &str = "…";
@@ -23,7 +23,7 @@ pub(crate) struct Secrets(Vec<String>);
 impl Secrets {
     pub(super) fn add(&mut self, value: &str) {
         for spelling in spellings(value.trim()) {
-            if spelling.chars().count() >= SECRET_LETTERS_MIN && !self.0.contains(&spelling) {
+            if spelling.chars().count() >= SECRET_CHARS_MIN && !self.0.contains(&spelling) {
                 self.0.push(spelling);
             }
         }
@@ -139,7 +139,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::vendor::VendorMessage;
+    use crate::vendor_error::VendorMessage;
 
     /// Regression: a key across the end of a truncated message was cut in two, and its half was not
     /// redacted.

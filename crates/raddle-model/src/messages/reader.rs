@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::open_items::{OpenItems, TextKind};
 use crate::usage::count;
-use crate::vendor::{self, VendorMessage};
+use crate::vendor_error::{VendorMessage, incomplete_answer};
 use crate::{CallError, CallForm, StreamEvent, Tokens, VendorFault, wire};
 
 /// Reads events. An answer is a sequence of blocks, of which one at a time is open.
@@ -172,7 +172,7 @@ impl MessagesReader {
                 return Ok(());
             }
         };
-        Err(vendor::incomplete_answer(fault, reason))
+        Err(incomplete_answer(fault, reason))
     }
 
     fn complete(&mut self, events: &mut Vec<StreamEvent>) {

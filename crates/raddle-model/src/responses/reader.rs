@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::event::{CallForm, ItemKind, StreamEvent, Tokens};
 use crate::usage::count;
-use crate::vendor::VendorMessage;
+use crate::vendor_error::VendorMessage;
 use crate::wire::WireReader;
 use crate::{CallError, VendorError};
 
@@ -261,8 +261,8 @@ fn text(member: Option<&RawValue>) -> Result<String, CallError> {
     serde_json::from_str(member.map_or("\"\"", RawValue::get)).map_err(malformed)
 }
 
-/// Builds the error of a failure in the middle of an answer. Vendors send it in the response,
-/// beside it, or in the event itself.
+/// Builds the error of a failure in the middle of an answer. Vendors send it in the response, next
+/// to it, or in the event itself.
 fn failed(wire: &ResponsesEvent<'_>, data: &str) -> CallError {
     let read = |json: &str| serde_json::from_str::<Value>(json).unwrap_or_default();
     let response = wire.response.map_or(Value::Null, |it| read(it.get()));

@@ -7,7 +7,7 @@ use super::{instance, marker};
 use crate::WireFormat;
 
 /// Characters of the input that the default answer repeats.
-const ECHO_LETTERS_MAX: usize = 200;
+const ECHO_CHARS_MAX: usize = 200;
 
 /// The parts of a call that select its answer.
 #[derive(Debug, Default, PartialEq)]
@@ -206,7 +206,7 @@ impl ScriptProgress {
 
 /// Returns the answer when the script has none.
 fn default_answer(input: &CallInput) -> String {
-    let cut = |text: &str| -> String { text.trim().chars().take(ECHO_LETTERS_MAX).collect() };
+    let cut = |text: &str| -> String { text.trim().chars().take(ECHO_CHARS_MAX).collect() };
     match (&input.schema, &input.last) {
         (Some(schema), _) => {
             let words: Vec<&str> = input.words.split_whitespace().take(8).collect();

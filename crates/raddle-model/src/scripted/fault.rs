@@ -131,7 +131,7 @@ impl FaultReply {
             }
             WireFormat::Messages => json!({ "type": self.kind(), "message": message }),
             WireFormat::Gemini => {
-                // Only the details tell that the daily quota is used up.
+                // Only the details show that the daily quota is used up.
                 let violations = json!([{ "violations": [{ "quotaId": "RequestsPerDay" }] }]);
                 let is_quota = self.fault == ScriptedFault::Quota;
                 let details = if is_quota { violations } else { json!([]) };

@@ -9,7 +9,7 @@ use super::script::{ScriptError, ScriptStep, StepMembers, check};
 
 const MARKER: &str = "MOCK ";
 
-/// Returns the steps of the last marker in a text. A text whose first word is no step is not a
+/// Returns the steps of the last marker in a text. A text whose first word is not a step is not a
 /// marker.
 pub(super) fn read(text: &str) -> Option<Result<Vec<ScriptStep>, ScriptError>> {
     let (_, rest) = text.rsplit_once(MARKER)?;

@@ -22,7 +22,7 @@ use super::routes::ScriptedState;
 use super::script::{ScriptStep, TextStep};
 use crate::{CallForm, Tokens, WireFormat};
 
-/// Most bytes of events that are sent in one frame.
+/// Maximum number of bytes of events that are sent in one frame.
 const FRAME_BYTES: usize = 16 << 10;
 
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_millis(250);

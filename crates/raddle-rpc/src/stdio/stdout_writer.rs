@@ -24,7 +24,7 @@ const SHORT_BYTES_MAX: usize = 8 << 10;
 pub(super) struct StdoutWriter<O> {
     queue: Outgoing,
     state: Mutex<WriteState<O>>,
-    /// Wakes the thread.
+    /// Wakes the thread that writes to stdout.
     wake: Notify,
 }
 
@@ -78,7 +78,7 @@ impl<O: AsFd> StdoutWriter<O> {
         let free = state
             .pipe
             .free_bytes()
-            .map(|room| room.min(SHORT_BYTES_MAX));
+            .map(|space| space.min(SHORT_BYTES_MAX));
         if !free.is_some_and(|free| self.queue.take_short(free, &mut state.frames)) {
             return false;
         }
@@ -107,7 +107,7 @@ impl<O: AsFd> StdoutWriter<O> {
 }
 
 impl<O: AsFd> WriteState<O> {
-    /// Writes each frame on a line of its own.
+    /// Writes each frame on a separate line.
     fn write(&mut self) -> io::Result<()> {
         for frame in self.frames.drain(..) {
             if self.text.len() + frame.len() > COALESCE_BYTES_MAX {

@@ -56,7 +56,7 @@ pub struct Testbed {
     pub folder: PathBuf,
     /// The TCP port on which the host listens.
     pub tcp: u16,
-    /// The process that stands for the server.
+    /// The process that plays the server.
     pub host: u32,
     /// Start time of that process, in ticks since boot. Distinguishes it from another process with
     /// the same id.
@@ -88,7 +88,7 @@ impl Testbed {
     }
 
     /// Encodes the testbed as arguments for the sandboxed process.
-    pub fn words(&self) -> Vec<OsString> {
+    pub fn args(&self) -> Vec<OsString> {
         vec![
             self.folder.clone().into(),
             self.tcp.to_string().into(),
@@ -97,16 +97,16 @@ impl Testbed {
         ]
     }
 
-    /// Parses the arguments that [`Self::words`] returns.
-    pub fn parse(words: &mut impl Iterator<Item = OsString>) -> Option<Self> {
-        fn number<T: std::str::FromStr>(word: Option<OsString>) -> Option<T> {
-            word?.to_str()?.parse().ok()
+    /// Parses the arguments that [`Self::args`] returns.
+    pub fn parse(args: &mut impl Iterator<Item = OsString>) -> Option<Self> {
+        fn number<T: std::str::FromStr>(arg: Option<OsString>) -> Option<T> {
+            arg?.to_str()?.parse().ok()
         }
         Some(Self {
-            folder: words.next()?.into(),
-            tcp: number(words.next())?,
-            host: number(words.next())?,
-            host_began: number(words.next())?,
+            folder: args.next()?.into(),
+            tcp: number(args.next())?,
+            host: number(args.next())?,
+            host_began: number(args.next())?,
         })
     }
 
@@ -134,8 +134,8 @@ pub fn began(process: u32) -> io::Result<u64> {
 
 /// Makes every attempt of [`CORE`] and writes the report into the workspace, the only writable
 /// folder.
-pub(super) fn answer(words: &mut impl Iterator<Item = OsString>) -> ExitCode {
-    let Some(testbed) = Testbed::parse(words) else {
+pub(super) fn answer(args: &mut impl Iterator<Item = OsString>) -> ExitCode {
+    let Some(testbed) = Testbed::parse(args) else {
         return ExitCode::FAILURE;
     };
     let mut report = String::new();

@@ -3,10 +3,10 @@
 use std::io;
 use std::path::Path;
 
-/// Limit: bytes read to find the files that git obeys, for one command (a lookup counts as 64);
+/// Limit: bytes read to find the files that control git, for one command (a lookup counts as 64);
 /// beyond it, the workspace is read-only.
 const SURVEY_BYTES_MAX: u64 = 32 << 20;
-/// Limit: bytes read to find the files that git obeys, for one file that a tool writes (a lookup
+/// Limit: bytes read to find the files that control git, for one file that a tool writes (a lookup
 /// counts as 512); beyond it, file tools write nothing in the repository.
 const FILE_BYTES_MAX: u64 = 2 << 20;
 /// Cost of one lookup on the disk, in bytes, besides those of its path: it takes longer than to
@@ -20,8 +20,8 @@ const INDEX_BYTES: u64 = 16;
 /// Bytes that the survey may still examine: those of configuration, and of each path that it looks
 /// up. Each lookup costs some bytes more.
 ///
-/// When the budget is spent, the rest of the folder may hold anything that git obeys, so the folder
-/// becomes read-only.
+/// When the budget is spent, the rest of the folder may hold anything that controls git, so the
+/// folder becomes read-only.
 #[derive(Debug)]
 pub(super) struct SurveyBudget {
     remaining: u64,

@@ -176,8 +176,8 @@ const MODES: &[(c_long, u8)] = &[
     (libc::SYS_mknod, 1),
 ];
 
-/// The same for calls that have a mode only if their flags, the argument before it, ask for a new
-/// file. Otherwise the argument is whatever was left in a register.
+/// Calls that set a mode only if their flags, the argument before it, ask for a new file, with the
+/// index of the mode. Otherwise that argument is undefined.
 const OPENS: &[(c_long, u8)] = &[
     (libc::SYS_openat, 3),
     #[cfg(target_arch = "x86_64")]

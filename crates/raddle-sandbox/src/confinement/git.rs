@@ -1,5 +1,5 @@
-//! Files that git obeys in a writable folder, besides the `.git` at its top: repositories below it,
-//! submodules that an index names, and paths that a configuration names.
+//! Files that control git in a writable folder, besides the `.git` at its top: repositories below
+//! it, submodules that an index names, and paths that a configuration names.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,7 @@ const MOUNTS_MAX: usize = 300;
 /// read-only.
 const WHOLE_MAX: usize = 200;
 
-/// Placeholders for missing names that git obeys. Each occupies the disk, and a descriptor or two
+/// Placeholders for missing names that control git. Each occupies the disk, and a descriptor or two
 /// of the server, for as long as a command runs.
 const PLACEHOLDERS_MAX: usize = 128;
 /// Cost of comparing two paths, in bytes of the budget.
@@ -62,14 +62,14 @@ enum Provenance {
     Anyone,
 }
 
-/// Returns whether git would take a folder for a repository without a work tree.
+/// Returns whether git treats a folder as a repository without a work tree.
 pub fn is_git_dir(folder: &Path) -> bool {
     let has = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
     has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
 }
 
 impl RuleSet {
-    /// Protects the paths that git obeys below `root`, and adds notices for those that it cannot
+    /// Protects the paths that control git below `root`, and adds notices for those that it cannot
     /// protect.
     pub(super) fn protect_git(&mut self, root: &Path, cache: &RepositoryCache) {
         let home = self.home.clone();
@@ -83,7 +83,7 @@ impl RuleSet {
         // them.
         let mut candidates = Vec::new();
         if let Some(own) = Repository::around(root) {
-            self.add_obeyed(root, &own, &shared, home, cache, &mut candidates);
+            self.add_control_paths(root, &own, &shared, home, cache, &mut candidates);
         }
         for folder in &search.closed {
             self.close(root, folder, &mut candidates);
@@ -101,7 +101,7 @@ impl RuleSet {
             if candidates.len() <= MOUNTS_MAX
                 && let Some(repository) = Repository::at(folder)
             {
-                self.add_obeyed(root, &repository, &shared, home, cache, &mut candidates);
+                self.add_control_paths(root, &repository, &shared, home, cache, &mut candidates);
             }
         }
         if self.survey_budget.is_spent() {
@@ -139,7 +139,7 @@ impl RuleSet {
     }
 
     /// Adds the paths that a repository names: its submodules, and the paths of its configuration.
-    fn add_obeyed(
+    fn add_control_paths(
         &mut self,
         root: &Path,
         repository: &Repository,
@@ -207,7 +207,7 @@ impl RuleSet {
                     self.close(root, &closed, candidates);
                 }
             }
-            // It was removed meanwhile.
+            // It has been removed since the listing.
             Err(_) => {}
         }
     }

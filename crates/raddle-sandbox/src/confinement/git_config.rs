@@ -1,4 +1,4 @@
-//! A reader of git's configuration files, for the paths that git obeys.
+//! A reader of git's configuration files, for the paths that control git.
 //!
 //! It accepts what git accepts and stops where git stops with an error; it returns the settings
 //! before that. The length of the text bounds the work.
@@ -46,7 +46,7 @@ pub enum PathUse {
     Program,
 }
 
-/// A path that git obeys.
+/// A path that controls git.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedPath {
     /// The path as the setting spells it, relative to the folder that its use implies.
@@ -279,8 +279,8 @@ fn split(command: &[u8]) -> Vec<Vec<u8>> {
     words.take(WORDS_MAX).map(<[u8]>::to_vec).collect()
 }
 
-/// Returns the folders that a command may change to: the arguments of `cd` and its like, also in
-/// sequence.
+/// Returns the folders that a command may change to: the arguments of `cd` and similar builtins,
+/// even in sequence.
 fn folders(command: &[u8]) -> Arc<[PathBuf]> {
     let mut folders: Vec<PathBuf> = Vec::new();
     let mut add = |name: &[u8]| {
@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_those_that_git_obeys() {
+    fn paths_are_those_that_control_git() {
         let text = b"[core]\n hooksPath = .husky\n excludesFile = x\n fsmonitor = true\n\
             [include] path = ../team\n[includeIf \"onbranch:x\"] path = ~/y\n\
             [filter \"lfs\"] process = git-lfs filter-process\n\

@@ -16,14 +16,13 @@ use super::safe_open::{ordinary_file, read_at_most};
 
 /// Limit: the path in a `.git` file; beyond it, the file is ignored.
 ///
-/// Git follows no longer one either.
+/// Git itself does not follow a longer path.
 const PATH_BYTES_MAX: usize = 4_095;
 /// Limit: a configuration file of git; beyond it, the rest is not read.
-///
-/// Bounds of git settings: bytes read of one file, number of files, and depth of includes, which is
-/// that of git.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
+/// Configuration files that are read for one repository.
 const CONFIGS_MAX: usize = 64;
+/// Depth of includes in configuration files, the same as in git.
 const INCLUDES_MAX: usize = 10;
 /// Folders that count as the work tree of one repository.
 const WORK_TREES_MAX: usize = 4;
@@ -158,7 +157,7 @@ impl GitSettings {
         settings.flat_map(git_config::unknown_programs)
     }
 
-    /// Returns the absolute paths that git obeys in the work tree with one of these tops.
+    /// Returns the absolute paths that control git in the work tree with one of these tops.
     pub fn paths(
         &self,
         tops: &[PathBuf],
@@ -197,15 +196,15 @@ fn bases(tops: &[PathBuf], named: &NamedPath, home: Option<&Path>) -> Vec<PathBu
     bases
 }
 
-/// Returns the existing paths that git obeys, besides `.git`, in the repository that contains a
+/// Returns the existing paths that control git, besides `.git`, in the repository that contains a
 /// folder: hooks, included settings and programs that its configuration names. They are absolute
 /// and without links; most lie outside of the folder. If the budget runs out, the work tree of the
 /// repository is among them.
-pub fn obeyed_paths(folder: &Path) -> Vec<PathBuf> {
-    obeyed_within(folder, SurveyBudget::of_file())
+pub fn git_control_paths(folder: &Path) -> Vec<PathBuf> {
+    control_paths_within(folder, SurveyBudget::of_file())
 }
 
-fn obeyed_within(folder: &Path, mut budget: SurveyBudget) -> Vec<PathBuf> {
+fn control_paths_within(folder: &Path, mut budget: SurveyBudget) -> Vec<PathBuf> {
     let home = home();
     let home = home.as_deref();
     let Some(repository) = Repository::around(folder) else {
@@ -223,12 +222,12 @@ fn obeyed_within(folder: &Path, mut budget: SurveyBudget) -> Vec<PathBuf> {
         let Ok(policy_path) = PolicyPath::within(&path, &mut budget) else {
             continue;
         };
-        let is_obeyed = match named.use_ {
+        let controls_git = match named.use_ {
             PathUse::Program => policy_path.real.is_file(),
             PathUse::Folder | PathUse::Include => true,
         };
         // To protect a folder that contains the repository would leave nothing to work in.
-        if is_obeyed && !repository.folder.starts_with(&policy_path.real) {
+        if controls_git && !repository.folder.starts_with(&policy_path.real) {
             real.insert(policy_path.real);
         }
     }
@@ -287,7 +286,7 @@ mod tests {
             ("[core]\n editor = ./n\n".repeat(2_000), true),
         ] {
             fs::write(root.join(".git/config"), format!("{hooks}{more}")).expect("a file");
-            let paths = obeyed_within(&root, SurveyBudget::of_bytes(1_000_000));
+            let paths = control_paths_within(&root, SurveyBudget::of_bytes(1_000_000));
             assert_eq!(paths.contains(&root), is_whole, "{}", more.len());
             assert!(is_whole || paths.contains(&root.join("hooks")), "{paths:?}");
         }

@@ -24,7 +24,7 @@ pub(super) const HELPER_ARG: &str = "fence-inside";
 pub(super) const ATTEMPTS_ARG: &str = "fence-attempts";
 
 /// Prefix of the command's variables until the helper passes them on: neither bubblewrap nor the
-/// loader of either program may obey them, because both still run outside the sandbox.
+/// loader of either program may act on them, because both still run outside the sandbox.
 const VARIABLE_PREFIX: &str = "RADDLE_COMMAND_";
 
 /// The exit codes that shells use.
@@ -37,16 +37,17 @@ const NOT_CONFINED: u8 = 125;
 /// call it first.
 ///
 /// A helper becomes the command, or returns the exit code of its failure; a keeper runs until its
-/// command is over. Both serve one command and must be quick: no command line, no log, no runtime.
-pub fn take_over(words: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
-    let mut words = words.into_iter().skip(1);
-    let first = words.next()?;
+/// command has ended. Both serve one command and must be quick: no command line, no log, no
+/// runtime.
+pub fn take_over(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let mut args = args.into_iter().skip(1);
+    let first = args.next()?;
     if first == KEEP {
         Some(keep())
     } else if first == HELPER_ARG {
-        Some(become_command(&mut words))
+        Some(become_command(&mut args))
     } else if first == ATTEMPTS_ARG {
-        Some(attempt::answer(&mut words))
+        Some(attempt::answer(&mut args))
     } else {
         None
     }
@@ -72,12 +73,12 @@ fn unpack(env: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsS
     .collect()
 }
 
-fn become_command(words: &mut impl Iterator<Item = OsString>) -> ExitCode {
-    let Some(plan) = HelperPlan::parse(words) else {
+fn become_command(args: &mut impl Iterator<Item = OsString>) -> ExitCode {
+    let Some(plan) = HelperPlan::parse(args) else {
         report("invalid plan for the sandbox helper; only raddle starts it");
         return NOT_CONFINED.into();
     };
-    let Some(program) = words.next() else {
+    let Some(program) = args.next() else {
         report("the sandbox helper got no command");
         return NOT_CONFINED.into();
     };
@@ -90,7 +91,7 @@ fn become_command(words: &mut impl Iterator<Item = OsString>) -> ExitCode {
     syscalls::reset_interrupts();
     let mut command = Command::new(&program);
     command
-        .args(words)
+        .args(args)
         .env_clear()
         .envs(unpack(std::env::vars_os()));
     let error = match plan.tier {
@@ -225,13 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn only_its_own_words_make_it_the_helper() {
-        for words in [
+    fn only_its_own_arguments_make_it_the_helper() {
+        for args in [
             &["raddle"][..],
             &["raddle", "app-server"],
             &["raddle", "x", HELPER_ARG],
         ] {
-            assert_eq!(take_over(words.iter().map(OsString::from)), None);
+            assert_eq!(take_over(args.iter().map(OsString::from)), None);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The user's home, whose dotfiles shells and other programs obey.
+//! The user's home, whose dotfiles control shells and other programs.
 
 use std::path::{Path, PathBuf};
 

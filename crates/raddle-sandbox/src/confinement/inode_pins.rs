@@ -1,9 +1,9 @@
 //! The inodes that the paths of a plan named when it was made.
 //!
-//! A command that runs beside this one may write the same folders. Between the survey and the last
-//! restriction it could replace a folder by a link, and the sandbox would mount, or allow, the
-//! target of that link. So each path carries the inode that it named, and the helper checks again
-//! when nothing can be replaced any more.
+//! Another command that runs at the same time may write the same folders. Between the survey and
+//! the last restriction it could replace a folder by a link, and the sandbox would mount, or allow,
+//! the target of that link. So each path carries the inode that it named, and the helper checks
+//! again when nothing can be replaced any more.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

@@ -26,8 +26,8 @@ pub struct Options {
     pub helper: PathBuf,
     /// The bubblewrap to start, or the reason why it cannot be used.
     pub bubblewrap: Result<PathBuf, ProgramError>,
-    /// A folder for the testbed if there is no `cache` to put it beside. The testbed is removed
-    /// again, if need be by the next measurement.
+    /// A folder for the testbed if there is no `cache` next to which it could be. The testbed is
+    /// removed afterwards, or by the next measurement.
     pub scratch: PathBuf,
     /// A file that caches the result until the machine, bubblewrap or our binary changes. A result
     /// that a lack of resources or a timeout caused is not cached.
@@ -179,7 +179,7 @@ fn try_tier(
     Ok(findings)
 }
 
-/// Returns the folder for the testbed: beside the cache, among the server's own files. Commands of
+/// Returns the folder for the testbed: next to the cache, among the server's own files. Commands of
 /// another server may write `/tmp`, and could change the report of the attempts there.
 fn testbed_folder(options: &Options) -> &Path {
     let own = options.cache.as_deref().and_then(Path::parent);
@@ -202,7 +202,7 @@ fn attempt_all(sandbox: &SandboxHost, options: &Options) -> Result<Vec<Finding>,
         rules.protected.clear();
     }
     let mut args = vec![helper::ATTEMPTS_ARG.into()];
-    args.extend(testbed.words());
+    args.extend(testbed.args());
     let launch = Launch {
         program: sandbox.helper_path().into(),
         args,

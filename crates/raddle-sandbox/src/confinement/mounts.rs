@@ -1,7 +1,6 @@
-//! The mounts inside the first tier, and their arguments for bubblewrap.
+//! The mounts inside the first tier, as the rules and the disk determine them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::SandboxRefusal;
@@ -15,12 +14,9 @@ pub(super) const HELPER: &str = "/run/raddle-fence";
 /// Path of the proxy's socket inside the sandbox, if the rules have a proxy.
 pub(super) const PROXY_SOCKET: &str = "/run/raddle-out";
 
-/// Size limit of a private `/tmp`; it is memory.
-const TMP_BYTES_MAX: u64 = 1 << 30;
-
 /// Content of a path inside the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Mount {
+pub(super) enum Mount {
     /// This path of the host, for reading.
     Read(PathBuf),
     /// This path of the host, for writing.
@@ -117,6 +113,11 @@ impl Mounts {
         }
     }
 
+    /// Returns each path inside the sandbox with its mount. A folder comes before its contents.
+    pub fn iter(&self) -> impl Iterator<Item = (&Path, &Mount)> {
+        self.0.iter().map(|(path, mount)| (path.as_path(), mount))
+    }
+
     /// Returns whether this path of the host is the same path inside.
     pub fn shows(&self, path: &Path) -> bool {
         let mount = path.ancestors().find_map(|it| Some((it, self.0.get(it)?)));
@@ -157,45 +158,6 @@ impl Mounts {
             _ => None,
         });
         pins.collect()
-    }
-
-    /// Returns the arguments for bubblewrap.
-    pub fn words(&self) -> Vec<OsString> {
-        let mut words: Vec<OsString> = Vec::new();
-        let mut push = |all: &[&OsStr]| words.extend(all.iter().map(|it| (*it).to_owned()));
-        let w = OsStr::new;
-        for (path, mount) in &self.0 {
-            let path = path.as_os_str();
-            match mount {
-                Mount::Read(from) => push(&[w("--ro-bind"), from.as_os_str(), path]),
-                Mount::Write(from) => push(&[w("--bind"), from.as_os_str(), path]),
-                Mount::Link(target) => push(&[w("--symlink"), target.as_os_str(), path]),
-                // Bubblewrap starts with a root.
-                Mount::Empty if path == "/" => {}
-                Mount::Empty => push(&[w("--perms"), w("0555"), w("--tmpfs"), path]),
-                Mount::HiddenFile => push(&[w("--ro-bind"), w("/dev/null"), path]),
-                Mount::Scratch => {
-                    let size = TMP_BYTES_MAX.to_string();
-                    push(&[
-                        w("--size"),
-                        size.as_ref(),
-                        w("--perms"),
-                        w("1777"),
-                        w("--tmpfs"),
-                        path,
-                    ]);
-                }
-                Mount::Devices => push(&[w("--dev"), path]),
-                Mount::Processes => push(&[w("--proc"), path]),
-            }
-        }
-        // Only now, because bubblewrap had to create the mount points inside them.
-        for (path, mount) in &self.0 {
-            if *mount == Mount::Empty {
-                push(&[w("--remount-ro"), path.as_os_str()]);
-            }
-        }
-        words
     }
 }
 

@@ -14,17 +14,17 @@ pub enum Notice {
     Link(PathBuf),
     /// A folder with more repositories than can be mounted; it is read-only as a whole.
     Many(PathBuf),
-    /// A root in which git obeys more paths than the budget covers; it is read-only as a whole.
+    /// A root with more paths that control git than the budget covers; it is read-only as a whole.
     Costly(PathBuf),
     /// A root with more folders than the walk visits.
     Walk(PathBuf),
     /// The user's home, which lies in a writable root; its top and its dotfiles are read-only.
     Home(PathBuf),
-    /// A path that git obeys and that a command could replace.
+    /// A path that controls git and that a command could replace.
     Open {
         /// The path that stays unprotected.
         path: PathBuf,
-        /// The reason why git obeys it.
+        /// Way in which it controls git.
         because: String,
     },
 }

@@ -53,7 +53,8 @@ impl Placeholders {
         }
     }
 
-    /// The same in a parent that was opened before, whatever its path names by now.
+    /// Occupies a path as [`Self::occupy`] does, in a parent that was opened before. The path of
+    /// the parent may lead elsewhere by now.
     pub fn occupy_in(
         &mut self,
         parent: &Arc<OwnedFd>,
@@ -64,7 +65,8 @@ impl Placeholders {
         })
     }
 
-    /// The same for an empty file, where a folder would be an error to its reader.
+    /// Occupies a path with an empty file, where a folder would be an error to the program that
+    /// reads it.
     pub fn occupy_with_file(&mut self, path: &Path) -> Result<bool, SandboxRefusal> {
         let Some(parent) = self.open_parent(path)? else {
             return Ok(false);
@@ -183,7 +185,7 @@ fn is_at(parent: &OwnedFd, name: &OsStr, file: &fs::Metadata) -> bool {
         .is_ok_and(|it| (it.st_dev, it.st_ino) == (file.dev(), file.ino()))
 }
 
-/// Locks the entry; `None` if it was removed meanwhile.
+/// Locks the entry; `None` if another process removed it.
 fn lock_entry(parent: &OwnedFd, name: &OsStr, flags: OFlags) -> io::Result<Option<File>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | flags;
     let folder: File = match openat(parent, name, flags, Mode::empty()) {
@@ -294,7 +296,7 @@ mod tests {
                 .occupy_with_file(&at("d/rules"))
                 .expect("it is made")
         );
-        // A hard link stands for the moment between the check and the removal.
+        // A hard link simulates a change between the check and the removal.
         fs::hard_link(at("d/rules"), at("own/rules")).expect("another name");
         fs::rename(at("d"), at("moved")).expect("it is moved");
         std::os::unix::fs::symlink("own", at("d")).expect("a link");

@@ -30,18 +30,18 @@ const COMMAND: &str = "--";
 
 impl HelperPlan {
     /// Returns the arguments up to those of the command.
-    pub fn words(&self) -> Vec<OsString> {
+    pub fn args(&self) -> Vec<OsString> {
         let network = match self.network {
             Network::None => "none",
             Network::Proxy(_) => "proxy",
             Network::Open => "open",
         };
-        let mut words = Vec::new();
+        let mut args = Vec::new();
         // One argument each, because bubblewrap limits their number.
         let mut push = |key: &str, value: &OsStr| {
-            let mut word = OsString::from(format!("{key}="));
-            word.push(value);
-            words.push(word);
+            let mut arg = OsString::from(format!("{key}="));
+            arg.push(value);
+            args.push(arg);
         };
         push("tier", self.tier.letter().as_ref());
         push("network", network.as_ref());
@@ -57,22 +57,22 @@ impl HelperPlan {
         if let Some(count) = self.processes_max {
             push("processes", count.to_string().as_ref());
         }
-        words.push(COMMAND.into());
-        words
+        args.push(COMMAND.into());
+        args
     }
 
     /// Parses the arguments up to those of the command. An unknown argument is an error: it asks
     /// for a restriction that the helper would not apply.
-    pub fn parse(words: &mut impl Iterator<Item = OsString>) -> Option<Self> {
+    pub fn parse(args: &mut impl Iterator<Item = OsString>) -> Option<Self> {
         let (mut tier, mut network) = (None, None);
         let (mut read, mut write, mut inode_pins) = (Vec::new(), Vec::new(), Vec::new());
         let mut processes_max = None;
         loop {
-            let word = words.next()?;
-            if word == COMMAND {
+            let arg = args.next()?;
+            if arg == COMMAND {
                 break;
             }
-            let mut parts = word.as_bytes().splitn(2, |it| *it == b'=');
+            let mut parts = arg.as_bytes().splitn(2, |it| *it == b'=');
             let (key, value) = (parts.next()?, OsStr::from_bytes(parts.next()?));
             match (std::str::from_utf8(key).ok()?, value.to_str()) {
                 ("tier", Some("a")) => tier = Some(Tier::A),
@@ -110,7 +110,7 @@ mod tests {
             network: Network::Proxy("/elsewhere".into()),
             ..plan()
         };
-        let parsed = HelperPlan::parse(&mut plan.words().into_iter()).expect("a plan");
+        let parsed = HelperPlan::parse(&mut plan.args().into_iter()).expect("a plan");
         assert_eq!(parsed.network, Network::Proxy(PROXY_SOCKET.into()));
     }
 
@@ -130,16 +130,16 @@ mod tests {
 
     #[test]
     fn a_plan_is_parsed_with_any_path_and_leaves_the_command_alone() {
-        let mut words = plan().words();
-        words.extend(["ls".into(), "--".into()]);
-        let mut words = words.into_iter();
-        assert_eq!(HelperPlan::parse(&mut words), Some(plan()));
-        assert_eq!(words.collect::<Vec<_>>(), ["ls", "--"]);
+        let mut args = plan().args();
+        args.extend(["ls".into(), "--".into()]);
+        let mut args = args.into_iter();
+        assert_eq!(HelperPlan::parse(&mut args), Some(plan()));
+        assert_eq!(args.collect::<Vec<_>>(), ["ls", "--"]);
     }
 
     #[test]
     fn unknown_arguments_are_no_plan() {
-        for words in [
+        for line in [
             "",
             "tier=a network=none",
             "tier=a --",
@@ -151,8 +151,8 @@ mod tests {
             "tier=a network=none place=/w --",
             "tier=a network=none read --",
         ] {
-            let mut words = words.split_whitespace().map(OsString::from);
-            assert_eq!(HelperPlan::parse(&mut words), None);
+            let mut args = line.split_whitespace().map(OsString::from);
+            assert_eq!(HelperPlan::parse(&mut args), None);
         }
     }
 }

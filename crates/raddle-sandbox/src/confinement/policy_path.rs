@@ -22,12 +22,12 @@ pub struct PolicyPath {
 }
 
 impl PolicyPath {
-    /// Follows a path as far as it can be seen.
+    /// Follows a path up to the first part that cannot be read.
     pub fn of(path: &Path) -> io::Result<Self> {
         Self::follow(path, |_| Ok(()))
     }
 
-    /// The same, within a budget.
+    /// Follows a path as [`Self::of`] does, within a budget.
     pub(super) fn within(path: &Path, budget: &mut SurveyBudget) -> io::Result<Self> {
         Self::follow(path, |it| budget.look(it))
     }

@@ -243,7 +243,7 @@ fn walk(root: &Path, folders_max: usize) -> FolderSurvey {
         let list = match fs::read_dir(&folder) {
             Ok(list) => list,
             Err(error) => {
-                // A folder that was removed meanwhile is empty.
+                // A folder that has been removed since counts as empty.
                 if !is_gone(&error) {
                     survey.closed.push(folder);
                 }

@@ -81,7 +81,8 @@ pub(super) struct RuleSet {
 }
 
 impl RuleSet {
-    /// Surveys the disk. `home` is the user's home, whose dotfiles shells and other programs obey.
+    /// Surveys the disk. `home` is the user's home, whose dotfiles control shells and other
+    /// programs.
     pub fn survey(
         rules: &SandboxRules,
         tier: Tier,

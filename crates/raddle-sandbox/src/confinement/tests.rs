@@ -83,7 +83,7 @@ fn the_second_tier_refuses_rules_that_it_cannot_enforce() {
     assert!(wrap(Tier::B, SandboxRules::read_only()).is_ok());
 }
 
-/// Bubblewrap and its loader run outside, so they must not obey the variables of the command.
+/// Bubblewrap and its loader run outside, so the variables of the command must not reach them.
 #[test]
 fn the_command_comes_last_and_its_environment_is_packed() {
     for tier in [Tier::A, Tier::B] {
@@ -443,7 +443,7 @@ fn programs_of_git_are_protected_wherever_git_starts_them() {
     }
 }
 
-/// Shells obey the files in a home, also those that a command would create.
+/// Files in a home control shells, even those that a command would create.
 #[test]
 fn only_visible_entries_of_a_home_can_be_written() {
     let (_folder, root, _) = workspace(|w| {

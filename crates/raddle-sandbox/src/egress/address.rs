@@ -40,7 +40,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         [0, 0, 0, 0, 0, 0xffff, high, low] => is_embedded_public(high, low),
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => is_embedded_public(high, low),
         [0x2002, high, low, ..] => is_embedded_public(high, low),
-        // Tunnels, documentation, and protocols of their own.
+        // Tunnels, documentation, and special protocols.
         [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
         // The global unicast addresses that are assigned so far.
         [0x2000..=0x3fff, ..] => true,

@@ -51,7 +51,7 @@ pub enum BadHost {
 }
 
 impl Host {
-    /// Parses a host as a URL or a `CONNECT` spells it: IPv6 addresses stand in brackets.
+    /// Parses a host as a URL or a `CONNECT` spells it: IPv6 addresses are in brackets.
     pub fn parse(text: &str) -> Result<Self, BadHost> {
         if let Some(inner) = text.strip_prefix('[') {
             let inner = inner.strip_suffix(']').ok_or(BadHost::Brackets)?;

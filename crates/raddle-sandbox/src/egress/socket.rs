@@ -147,7 +147,7 @@ mod tests {
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.expect("an answer");
         assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
-        assert!(!folder.exists(), "nobody can hand out another");
+        assert!(!folder.exists(), "its folder is removed");
         serving.abort();
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct ProcessInfo {
 }
 
 impl ProcessInfo {
-    /// Parses `/proc/PID/stat`. The name stands in parentheses and may contain some itself. A
+    /// Parses `/proc/PID/stat`. The name is in parentheses and may contain parentheses itself. A
     /// process that is being reaped has the group -1, which is rejected: to kill that group would
     /// be to kill process 1.
     fn read(stat: &str) -> Option<Self> {

@@ -1,9 +1,9 @@
 //! The keeper: a small process of our own between the server and one command.
 //!
 //! The kernel hands orphans to the nearest subreaper, which is the keeper. So every process that a
-//! command leaves behind (a daemon, a background job) becomes a child of it, and as long as it has
-//! a child, something is left. It kills them all when the command is over, and when its socket to
-//! the server closes, which the kernel ensures when the server dies in whatever way.
+//! command leaves behind (a daemon, a background job) becomes a child of it, and while it has a
+//! child, a process of the command is left. It kills them all when the command has ended, and when
+//! its socket to the server closes, which the kernel ensures when the server dies in any way.
 //!
 //! The kernel could also kill the keeper together with the server. It must not: the only process
 //! that knows the descendants would be the first to die.
@@ -38,8 +38,8 @@ const TERM_GRACE: Duration = Duration::from_millis(200);
 const POLL_FIRST: Duration = Duration::from_millis(1);
 const POLL_LAST: Duration = Duration::from_millis(50);
 
-/// Limit: time in which no process of an ended command goes away or appears; beyond it, the remaining
-/// processes are left, and the log names them.
+/// Limit: time in which no process of an ended command goes away or appears; beyond it, the
+/// remaining processes are left, and the log names them.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(3);
 
 /// The highest priority of the kernel.
@@ -141,7 +141,7 @@ fn start(order: KeeperOrder, streams: [Stdio; 3]) -> Result<Child, KeeperReport>
         .stderr(stderr);
     let keeper = getpid();
     let settle = move || {
-        // A session of its own: its groups hold no other process, and no other terminal reaches it.
+        // A separate session: its groups hold no other process, and no other terminal reaches it.
         setsid()?;
         if is_confined {
             ignore_termination();

@@ -1,4 +1,4 @@
-//! Read-only view of a journal in its folder, also while other processes have it open.
+//! Read-only view of a journal in its folder, even while other processes have it open.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use super::summary::{self, ListVisibility};
 use super::{error, lists, pages, read, schema};
 
 /// Read-only journal. It creates no file, resumes nothing and waits for no writer. So it works
-/// beside running servers and on a folder that cannot be written.
+/// while servers run, and on a folder that cannot be written.
 #[derive(Debug)]
 pub struct Archive {
     pub(super) connection: Connection,
@@ -65,8 +65,8 @@ impl Archive {
         self.lists(&*self.begin()?).page(query)
     }
 
-    /// Returns a page of threads that contain a text, as far as the search index has come. A page
-    /// may end before it is full; then its cursor continues.
+    /// Returns a page of threads that contain a text, up to the point that the search index has
+    /// reached. A page may end before it is full; then its cursor continues.
     pub fn search(&self, text: &str, query: &ListQuery) -> Result<Page<Summary>, ReadError> {
         search::search(self.lists(&*self.begin()?), &self.folder, text, query)
     }

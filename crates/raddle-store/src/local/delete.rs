@@ -118,7 +118,7 @@ pub(super) fn piece(
     }
     piece.cleared.push(number);
     // Shared rows of another thread are deleted if no other fork shares them and their own thread
-    // is gone.
+    // is deleted.
     while let Some((upto, source, sum)) = newest_segment(transaction, number)? {
         // A damaged segment may name rows that this thread must not delete.
         let sound = sum == chain::sum_of_part(number, Seq(upto.unsigned_abs()), source);

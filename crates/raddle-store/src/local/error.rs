@@ -86,7 +86,7 @@ pub(super) fn commit(error: &Error) -> AppendError {
     }
 }
 
-/// Maps an error of writing a file beside the journal.
+/// Maps an error of writing a file in the journal's folder.
 pub(super) fn file_write(error: &io::Error) -> AppendError {
     let text = error.to_string();
     match error.kind() {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn failure(code: i32) -> Error {
-        Error::SqliteFailure(ffi::Error::new(code), Some("said by SQLite".to_owned()))
+        Error::SqliteFailure(ffi::Error::new(code), Some("from SQLite".to_owned()))
     }
 
     /// Returns the results of a write, a commit, and a read that fail with the error.

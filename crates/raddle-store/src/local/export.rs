@@ -144,8 +144,8 @@ impl Archive {
         })
     }
 
-    /// Writes a thread's records as far as SQLite returns them. Returns the error that stopped it,
-    /// if any.
+    /// Writes a thread's records up to the first one that SQLite cannot return. Returns the error
+    /// that stopped it, if any.
     pub(super) fn write_records(
         &self,
         thread: ThreadId,

@@ -12,7 +12,7 @@ use super::{error, rowid};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ThreadRow {
     pub(super) number: i64,
-    /// Newest event.
+    /// Sequence number of the newest event.
     pub(super) head: Seq,
     /// Whether the thread is being deleted.
     pub(super) deleting: bool,
@@ -121,7 +121,7 @@ impl UncheckedRow {
         ))
     }
 
-    /// Whether the row is where the indexes say, so that at least its id can be trusted.
+    /// Whether the row is where the indexes point, so that at least its id can be trusted.
     pub(super) fn is_known(&self, connection: &Connection) -> bool {
         matches!(number(connection, self.thread), Ok(Some(number)) if number == self.row.number)
     }

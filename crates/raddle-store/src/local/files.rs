@@ -1,4 +1,4 @@
-//! Files beside the journal, named by the hash of their content.
+//! Blob files in the journal's folder, named by the hash of their content.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use crate::blob::{self, Hash};
 /// Prefix of the name of a file that is still being written.
 const DRAFT: &str = "draft-";
 
-/// Compression level: fast.
+/// Compression level of zstd: the fastest of the regular ones.
 const LEVEL: i32 = 1;
 
 /// Folder of blob files.

@@ -50,7 +50,7 @@ pub(super) fn newest_delta(
 }
 
 /// Returns the last link of a thread's chain. Returns `None` if the newest event is not where the
-/// fence says, or differs from what was written.
+/// fence points, or differs from what was written.
 pub(super) fn end_of_chain(
     connection: &Connection,
     row: &ThreadRow,

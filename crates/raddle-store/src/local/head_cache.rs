@@ -41,7 +41,7 @@ pub(super) struct State {
 pub(super) enum ClosedThread {
     /// The thread is being deleted.
     Deleting,
-    /// The newest event is not where the fence says, or differs from what was written.
+    /// The newest event is not where the fence points, or differs from what was written.
     Damaged(Seq),
     /// A reader found this record damaged.
     Quarantined(Seq),

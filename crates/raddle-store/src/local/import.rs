@@ -161,7 +161,7 @@ impl LocalJournal {
             let Some(mark) = ImportMark::take_abandoned(entry.path()) else {
                 continue;
             };
-            // The staged thread may have become a thread of its own just before its process died.
+            // The staged thread may have been published just before its process died.
             let finished = match self.is_shown(thread) {
                 Ok(true) => true,
                 Ok(false) => self.delete(thread).await.is_ok(),

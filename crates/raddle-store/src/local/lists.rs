@@ -20,8 +20,6 @@ use post_filter::PostFilter;
 
 /// Limit: threads that one page of a list scans without an index; beyond it, the page ends early,
 /// and its cursor continues.
-///
-/// Then the page ends, and the next one continues from there.
 const LOOKS_MAX: usize = 5_000;
 
 /// Sources of the lists.

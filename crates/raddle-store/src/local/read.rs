@@ -327,7 +327,7 @@ pub(super) fn base_of(
     at: Option<Seq>,
 ) -> Result<Option<Base>, ReadError> {
     let upto = at.unwrap_or(rowid::SEQ_MAX);
-    // A fork may have a base of its own for the records that it shares.
+    // A fork may have a separate base for the records that it shares.
     let own = [rowid::first(row.number), key(row.number, upto)];
     let mut newest = base_within(connection, row.number, own).map_err(error::open)?;
     let segments = Segments::of(connection, row).map_err(error::open)?;

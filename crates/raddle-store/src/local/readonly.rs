@@ -31,7 +31,7 @@ pub(super) fn readonly_reason(folder: &Path) -> Option<String> {
     exists.then(|| unwritable_reason(folder, &file)).flatten()
 }
 
-/// Returns the reason why a file, or one of SQLite's files beside it, cannot be written.
+/// Returns the reason why a file, or one of SQLite's files next to it, cannot be written.
 fn unwritable_reason(folder: &Path, file: &Path) -> Option<String> {
     let paths = [folder, file, &log(file), &sibling(file, "-shm")].map(Path::to_owned);
     paths.into_iter().find_map(|path| {
@@ -56,7 +56,7 @@ pub(super) fn open_to_read(folder: &Path, name: &str) -> Result<Connection, Erro
         error.sqlite_error_code(),
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
     );
-    // SQLite needs files beside this one that it cannot create. Without a WAL they are not needed.
+    // SQLite needs files next to this one that it cannot create. Without a WAL they are not needed.
     let at_rest = fs::metadata(log(&file)).map_or(true, |log| log.len() == 0);
     if needs_files && at_rest && unwritable_reason(folder, &file).is_some() {
         let flags = flags | OpenFlags::SQLITE_OPEN_URI;

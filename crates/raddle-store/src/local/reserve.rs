@@ -1,9 +1,9 @@
 //! Reserved disk space, so that the end of a turn can be stored when the disk is full.
 //!
-//! The reserve is a file beside the journal whose blocks are allocated and never written. An append
-//! that ends a turn because the disk is full may release them and use the space. All other writes
-//! are rejected until the reserve is filled again, so that one thread does not use the space that
-//! another needs.
+//! The reserve is a file next to the journal whose blocks are allocated and never written. An
+//! append that ends a turn because the disk is full may release them and use the space. All other
+//! writes are rejected until the reserve is filled again, so that one thread does not use the space
+//! that another needs.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -20,7 +20,7 @@ pub(super) const FILE: &str = "reserve";
 /// Limit: disk space reserved for the ends of turns; beyond it, every other write fails as full
 /// until the space is free again.
 ///
-/// Size of the reserve: the ends of some thirty turns, or of one with a very long open answer.
+/// It is enough for the ends of about thirty turns, or for one with a very long open answer.
 pub(super) const BYTES: u64 = 1 << 20;
 
 /// Reserved disk space. Cheap to clone.
@@ -63,7 +63,7 @@ impl Reserve {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the reserve is filled, as far as that is known without disk I/O.
+    /// Whether the reserve is known to be filled, without disk I/O.
     pub(super) fn is_whole(&self) -> bool {
         match &*self.state() {
             State::Closed => false,
@@ -163,7 +163,7 @@ mod tests {
         };
         let reserve = Reserve::new(folder.path());
         assert!(!reserve.is_whole());
-        reserve.fill().expect("there is room");
+        reserve.fill().expect("the disk has space");
         assert!(reserve.is_whole());
         assert!(blocks() >= BYTES);
         // Another process sees the reserve too, and releases it.
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(blocks(), 0);
         assert!(!reserve.is_whole());
         assert!(!reserve.release(), "there is nothing left to give back");
-        reserve.fill().expect("there is room");
+        reserve.fill().expect("the disk has space");
         assert!(other.is_whole());
     }
 
@@ -181,10 +181,10 @@ mod tests {
     fn a_reserve_that_was_removed_is_made_again() {
         let folder = tempfile::tempdir().expect("a folder");
         let reserve = Reserve::new(folder.path());
-        reserve.fill().expect("there is room");
+        reserve.fill().expect("the disk has space");
         std::fs::remove_file(folder.path().join(FILE)).expect("removed");
         assert!(!reserve.is_whole());
-        reserve.fill().expect("there is room");
+        reserve.fill().expect("the disk has space");
         assert!(reserve.is_whole());
     }
 

@@ -14,7 +14,7 @@ const BODY_BYTES_MAX: usize = 64 << 10;
 /// uncompressed, and would leave much of its last page empty.
 const PACKED_BYTES_MIN: usize = 900;
 
-/// Compression level: fast.
+/// Compression level of zstd: the fastest of the regular ones.
 const LEVEL: i32 = 1;
 
 /// A body as stored in its row.
@@ -24,7 +24,7 @@ pub(super) struct StoredBody {
     pub(super) body: Vec<u8>,
 }
 
-/// Reference to a file beside the journal: the hash and length of its content.
+/// Reference to a blob file: the hash and length of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BodyFile {
     pub(super) hash: Hash,
@@ -74,7 +74,7 @@ impl StoredBody {
         if json.len() < PACKED_BYTES_MIN {
             return inline(json);
         }
-        // A body that cannot be compressed, or is no shorter compressed, stays uncompressed.
+        // A body that cannot be compressed, or does not become shorter, stays uncompressed.
         let Ok(packed) = zstd::bulk::compress(&json, LEVEL) else {
             return inline(json);
         };

@@ -1,4 +1,4 @@
-//! Stores bases, and references to the files beside the journal.
+//! Stores bases, and references to blob files.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,7 +1,7 @@
 //! Search: an index in its own file, derived from the records and updated with a delay.
 //!
 //! The index can be deleted at any time; a separate thread rebuilds it. Its watermark for each
-//! thread tells how far it has come.
+//! thread is the last record that it contains.
 
 mod index;
 mod indexer;
@@ -32,8 +32,6 @@ const THREADS_MAX: usize = 1000;
 
 /// Limit: time one page of a search scans threads; beyond it, the page ends early, and its cursor
 /// continues.
-///
-/// It ends with the matches so far, and the next page continues from there.
 const TIME_MAX: Duration = Duration::from_millis(50);
 
 /// Returns a page of threads that contain a text.

@@ -17,11 +17,11 @@ use super::{error, read};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i64)]
 pub(super) enum ListVisibility {
-    /// Ordinary lists.
+    /// Lists of threads that are not archived.
     Open = 0,
     /// Lists of archived threads.
     Archived = 1,
-    /// No list: a fork without a record of its own yet.
+    /// No list: a fork that has only shared records so far.
     Hidden = 2,
 }
 
@@ -150,7 +150,7 @@ fn is_about_lists(error: &Error) -> bool {
 
 /// Limit: records from which one list rebuilds a damaged summary; beyond it, lists omit the thread.
 ///
-/// Approximate maximum that is read to rebuild a list row: as much as there is between two bases.
+/// It is approximate, and about as much as there is between two bases.
 const ANEW_BYTES_MAX: usize = 4 << 20;
 const ANEW_PAGE_BYTES: usize = 256 << 10;
 

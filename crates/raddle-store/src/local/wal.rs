@@ -1,4 +1,4 @@
-//! The WAL beside the file: its size, its checkpoints, and its repair after a failed sync.
+//! The WAL of the file: its size, its checkpoints, and its repair after a failed sync.
 //!
 //! SQLite would run checkpoints by itself, but would not report their failure.
 

@@ -33,7 +33,7 @@ const WAITING_MAX: usize = 4096;
 pub(super) enum WriteRequest {
     Append(Append, WriteReply<Seq>),
     Base(SaveBase, WriteReply<()>),
-    /// Registers a file beside the journal.
+    /// Registers a blob file in the journal.
     Blob(NoteBlob, WriteReply<()>),
     Fork(Fork, WriteReply<Result<ForkProgress, ForkError>>),
     /// Deletes a thread, if its head matches or no head is given.
@@ -102,7 +102,7 @@ impl JournalWriter {
     }
 
     /// Returns an error if the journal is read-only.
-    pub(super) fn is_open(&self) -> Result<(), AppendError> {
+    pub(super) fn check_open(&self) -> Result<(), AppendError> {
         match &self.closed_reason {
             Some(why) => Err(AppendError::ReadOnly(why.clone())),
             None => Ok(()),
@@ -145,7 +145,7 @@ impl JournalWriter {
         &self,
         make: impl FnOnce(WriteReply<T>) -> WriteRequest,
     ) -> Result<T, AppendError> {
-        self.is_open()?;
+        self.check_open()?;
         let stopped = || AppendError::Unavailable("the writer has stopped".to_owned());
         let (answer, outcome) = oneshot::channel();
         let sender = self.sender.as_ref().ok_or_else(stopped)?;

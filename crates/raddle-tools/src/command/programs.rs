@@ -48,8 +48,8 @@ impl WritableFolders {
         Self::of(workspaces(settings))
     }
 
-    /// Whether an absolute path resolves into or through these folders. A path that cannot be
-    /// resolved counts if it exists.
+    /// Whether an absolute path resolves into or through these folders. A path that exists but
+    /// cannot be resolved is treated as one that does.
     pub(super) fn are_passed_by(&self, path: &Path) -> bool {
         let is_in = |it: &PathBuf| self.0.iter().any(|folder| it.starts_with(folder));
         match visited_paths(path) {

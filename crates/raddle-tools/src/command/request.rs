@@ -5,12 +5,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use raddle_core::policy::{Act, ActKind, ParsedScript};
+use raddle_core::policy::{Act, ActKind, ParsedScript, approval_digest};
 use raddle_core::ports::ToolIntent;
 use raddle_core::{CommandRun, ItemBody, Sandbox, Settings, ToolCall};
 use raddle_sandbox::FileHolds;
 use serde::Deserialize;
-use serde_json::json;
 
 use super::confinement::check_folder;
 use super::programs::search_path;
@@ -266,7 +265,7 @@ pub(crate) fn command_intent(
         return (ItemBody::Command(request.item()), refused);
     }
     let subject = request.subject(settings, holds);
-    let digest = match approval_digest(subject, request.beyond, &request.call) {
+    let digest = match subject_digest(subject, request.beyond, &request.call) {
         Ok(digest) => digest,
         Err(why) => {
             let refused = ToolIntent::Refused(why.to_string());
@@ -284,14 +283,14 @@ pub(crate) fn command_intent(
 /// Returns the digest that an approval refers to, or the reason to refuse without asking. Without a
 /// sandbox, rules may allow a command that has no digest. An approval of it is void, since no
 /// digest at run time equals the text returned here.
-pub(super) fn approval_digest(
+pub(super) fn subject_digest(
     subject: ApprovalSubject,
     beyond: bool,
     call: &str,
 ) -> Result<String, ToolCallError> {
     match subject.digest {
         Err(why) if beyond => Err(ToolCallError::new(why)),
-        Err(_) => Ok(format!("unseen files of {call}")),
+        Err(_) => Ok(approval_digest::unlisted_command(call)),
         Ok(digest) => Ok(digest),
     }
 }
@@ -352,7 +351,7 @@ impl CommandRequest {
         }
     }
 
-    /// Returns the line that the shell reads; all words quoted, if the program is no shell.
+    /// Returns the line that the shell reads; all words quoted, if the program is not a shell.
     fn line(&self) -> String {
         match &self.words[..] {
             [_, flag, line] if flag == "-lc" || flag == "-c" => line.clone(),
@@ -375,26 +374,19 @@ impl CommandRequest {
         }
     }
 
-    /// See [`folders`].
+    /// Returns the [`folders`] of this command.
     pub(super) fn folders(&self, settings: &Settings) -> Vec<PathBuf> {
         folders(settings, &self.cwd, self.beyond)
     }
 
     /// Returns the subject of an approval of this command. It may block on the disk.
     pub(super) fn subject(&self, settings: &Settings, holds: &FileHolds) -> ApprovalSubject {
-        let sandbox = json!([
-            settings.sandbox,
-            settings.cwd,
-            settings.roots,
-            self.beyond,
-            self.tty
-        ]);
         shell::approval_subject(DigestInput {
             words: &self.words,
             commands: &self.script().commands,
             cwd: &self.cwd.display().to_string(),
             environment: &BTreeMap::new(),
-            sandbox: &sandbox.to_string(),
+            scope: &approval_digest::launch_scope(settings, self.beyond, self.tty),
             folders: &self.folders(settings),
             written: Some(holds.written()),
             call: &self.call,

@@ -1,4 +1,4 @@
-//! Runs one command, from its start until its call is over.
+//! Runs one command, from its start until its call has ended.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

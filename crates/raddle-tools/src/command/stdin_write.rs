@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use raddle_core::policy::approval_digest::{self, InputTarget};
 use raddle_core::policy::{Act, ActKind, ParsedScript, UNKNOWN};
 use raddle_core::ports::{Authorization, ToolIntent, ToolJob, ToolResult};
 use raddle_core::{CommandRun, CommandSource, ItemBody, Settings, ThreadId, ToolCall};
 use raddle_sandbox::FileHolds;
 use serde::Deserialize;
-use serde_json::json;
 
 use super::output_listener::{OnTimeout, OutputListener};
 use super::programs::search_path;
-use super::request::{TOKENS, TOKENS_MAX, approval_digest, folders, is_confined};
+use super::request::{TOKENS, TOKENS_MAX, folders, is_confined, subject_digest};
 use super::run::{hold, listen_result, refused};
 use super::terminals::{RunningCommand, Terminals};
 use crate::arguments;
@@ -117,7 +117,7 @@ pub(crate) fn write_intent(
         return (body, ToolIntent::Refused(why.to_string()));
     }
     let subject = write.subject(settings, holds);
-    let digest = match approval_digest(subject, write.running.owner.beyond, &write.call) {
+    let digest = match subject_digest(subject, write.running.owner.beyond, &write.call) {
         Ok(digest) => digest,
         Err(why) => return (body, ToolIntent::Refused(why.to_string())),
     };
@@ -129,7 +129,7 @@ pub(crate) fn write_intent(
     (body, ToolIntent::Act(act))
 }
 
-/// Parses the input in two ways: as a continuation of the typed line, and as a line of its own
+/// Parses the input in two ways: as a continuation of the typed line, and as a separate line
 /// wherever a key may have deleted the text before it. An incomplete line may become any command.
 fn script(begun: &str, chars: &str) -> ParsedScript {
     let whole = format!("{begun}{}", chars.replace('\r', "\n"));
@@ -207,28 +207,27 @@ impl StdinWrite {
     /// with the same number after a restart. It may block on the disk.
     fn subject(&self, settings: &Settings, holds: &FileHolds) -> ApprovalSubject {
         let RunningCommand { id, owner, .. } = &*self.running;
-        let sandbox = json!([
-            "typed",
-            id,
-            owner.item,
-            owner.turn,
-            owner.command,
-            owner.beyond,
-            self.typed_line
-        ]);
+        let target = InputTarget {
+            process: *id,
+            item: &owner.item,
+            turn: &owner.turn,
+            command: &owner.command,
+            beyond: owner.beyond,
+            typed_line: &self.typed_line,
+        };
         shell::approval_subject(DigestInput {
             words: std::slice::from_ref(&self.chars),
             commands: &script(&self.typed_line, &self.chars).commands,
             cwd: &owner.cwd,
             environment: &BTreeMap::new(),
-            sandbox: &sandbox.to_string(),
+            scope: &approval_digest::input_scope(target),
             folders: &self.folders(settings),
             written: Some(holds.written()),
             call: &self.call,
         })
     }
 
-    /// See [`folders`].
+    /// Returns the [`folders`] of the running command.
     fn folders(&self, settings: &Settings) -> Vec<PathBuf> {
         let owner = &self.running.owner;
         folders(settings, Path::new(&owner.cwd), owner.beyond)

@@ -357,7 +357,7 @@ impl RunningCommand {
     }
 }
 
-/// State of a command, as far as the limits are concerned.
+/// State of a command that decides which one is evicted at the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Runs,
@@ -396,7 +396,7 @@ impl OutputBuffer {
         }
     }
 
-    /// Appends text. Returns false if the buffer is full and a call is there to drain it.
+    /// Appends text. Returns false if the buffer is full and a call is draining it.
     fn try_push(&mut self, text: &str) -> bool {
         let is_full = self.text.len() + text.len() > UNREAD_BYTES_MAX;
         if is_full && self.is_read {

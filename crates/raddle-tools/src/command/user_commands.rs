@@ -24,7 +24,7 @@ fn shell(own: Option<String>, folders: &WritableFolders) -> String {
     own.unwrap_or_else(|| SHELL.to_owned())
 }
 
-/// Returns the words that run a line of the user's.
+/// Returns the words that run a line which the user typed.
 fn words(settings: &Settings, line: &str) -> Vec<String> {
     let shell = shell(
         std::env::var("SHELL").ok(),

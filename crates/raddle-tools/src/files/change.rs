@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use data_encoding::HEXLOWER;
+use raddle_core::policy::approval_digest::{self, PlannedContents, PlannedVersions};
 use raddle_core::{ChangeKind, FileChange};
-use sha2::{Digest, Sha256};
 
 use super::diff::unified;
 use super::error::ToolError;
@@ -29,7 +28,7 @@ pub struct ChangePlan {
 /// Planned change of one file.
 #[derive(Clone, Debug)]
 pub struct PlannedFile {
-    /// The file's path.
+    /// Path of the file, with links resolved.
     pub target: ResolvedPath,
     /// Contents before; `None` if there is no file.
     pub base: Option<Contents>,
@@ -124,25 +123,11 @@ impl ChangePlan {
 
     /// Returns a SHA-256 in hex over all files, with their contents before and afterwards.
     pub fn digest(&self) -> String {
-        let mut whole = Sha256::new();
-        whole.update(b"raddle files 1\0");
-        for file in &self.files {
-            // Each part has a fixed length, so that no two plans have the same encoding.
-            whole.update(Sha256::digest(
-                file.target.plain.as_os_str().as_encoded_bytes(),
-            ));
-            for side in [&file.base, &file.now] {
-                match side {
-                    None => whole.update([0]),
-                    Some(it) => {
-                        whole.update([1]);
-                        whole.update(it.mode.to_be_bytes());
-                        whole.update(Sha256::digest(&it.bytes));
-                    }
-                }
-            }
-        }
-        HEXLOWER.encode(&whole.finalize())
+        approval_digest::change_plan(self.files.iter().map(|it| PlannedVersions {
+            path: it.target.plain.as_os_str().as_encoded_bytes(),
+            before: it.base.as_ref().map(planned_contents),
+            after: it.now.as_ref().map(planned_contents),
+        }))
     }
 
     /// Returns the summary for the model after success.
@@ -173,6 +158,13 @@ impl ChangePlan {
             changes: self.changes(),
             summary: self.summary(),
         })
+    }
+}
+
+fn planned_contents(contents: &Contents) -> PlannedContents<'_> {
+    PlannedContents {
+        mode: contents.mode,
+        bytes: &contents.bytes,
     }
 }
 
@@ -253,7 +245,7 @@ impl<'a> Draft<'a> {
         {
             return Ok(index);
         }
-        if resolved.access == WriteAccess::Protected || self.roots.is_obeyed(&resolved) {
+        if resolved.access == WriteAccess::Protected || self.roots.controls_git(&resolved) {
             return Err(ToolError::Protected(resolved.shown));
         }
         let base = match resolved.kind {

@@ -17,9 +17,9 @@ use super::walk::FinalLink;
 pub struct EditFile {
     /// Path of the file.
     pub path: String,
-    /// Text to replace.
+    /// Text to replace, as it is in the file.
     pub old: String,
-    /// Replacement.
+    /// Text that replaces it.
     pub new: String,
     /// Whether all occurrences are replaced.
     #[serde(default)]
@@ -47,7 +47,7 @@ impl EditFile {
         }
     }
 
-    /// Plans the change.
+    /// Plans the change without writing; an error tells the model why the text cannot be replaced.
     pub fn plan(&self, roots: &Roots) -> Result<ChangePlan, ToolError> {
         let refuse = |why: String| Err(ToolError::Arguments(why));
         if self.old.is_empty() {

@@ -14,7 +14,7 @@ pub enum ToolError {
     Path {
         /// The path as given.
         path: PathBuf,
-        /// The reason.
+        /// Reason why it cannot be used.
         why: &'static str,
     },
     /// A folder where a file is needed.
@@ -26,7 +26,7 @@ pub enum ToolError {
     /// Neither a file nor a folder.
     #[error("{} is {what}, and only ordinary files can be read or written", .path.display())]
     Special {
-        /// Its path.
+        /// Path of the pipe, socket or device.
         path: PathBuf,
         /// Its kind, as in "a pipe".
         what: &'static str,
@@ -49,11 +49,11 @@ pub enum ToolError {
     /// A file larger than the tool's limit.
     #[error("{} has {bytes} bytes, more than the {max} that this tool handles; use a command", .path.display())]
     TooLarge {
-        /// Its path.
+        /// Path of the file that is too large.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file in bytes.
         bytes: u64,
-        /// The limit.
+        /// Limit of the tool in bytes.
         max: u64,
     },
     /// A file that is not UTF-8 text.
@@ -62,12 +62,12 @@ pub enum ToolError {
     /// Invalid arguments of the call.
     #[error("{0}")]
     Arguments(String),
-    /// An I/O error.
+    /// An operation on the disk failed.
     #[error("{}: {source}", .path.display())]
     Disk {
-        /// The path concerned.
+        /// Path of the failed operation.
         path: PathBuf,
-        /// The cause.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

@@ -25,7 +25,7 @@ pub struct ListFiles {
     /// The folder; by default the thread's own.
     #[serde(default)]
     pub path: Option<String>,
-    /// Number of levels.
+    /// Number of folder levels to list.
     #[serde(default)]
     pub depth: Option<usize>,
     /// A glob that the paths must match.

@@ -19,9 +19,9 @@ pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Contents and mode of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
-    /// The whole file.
+    /// All bytes of the file.
     pub bytes: Vec<u8>,
-    /// Permission bits.
+    /// Permission bits, as in `chmod`.
     pub mode: u32,
 }
 

@@ -8,7 +8,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
 use raddle_core::policy::PathPattern;
-use raddle_sandbox::{LoweredRights, Policy, ReadScope, SandboxRules, Tmp, scratch_folders};
+use raddle_sandbox::{
+    LoweredRights, Policy, ReadScope, SandboxRules, Tmp, git_control_paths, scratch_folders,
+};
 use rustix::fs::{Mode, OFlags, Stat, open};
 use rustix::io::Errno;
 
@@ -73,7 +75,7 @@ pub struct ResolvedPath {
     pub shown: PathBuf,
     /// Real path: absolute, without `.`, `..` and links.
     pub plain: PathBuf,
-    /// Write access.
+    /// Whether the thread may write here.
     pub access: WriteAccess,
     pub(crate) kind: Kind,
     root: Option<usize>,
@@ -258,7 +260,7 @@ impl Roots {
     /// Returns the write access to a path.
     pub fn writable(&self, path: &Path) -> Result<WriteAccess, ToolError> {
         let resolved = self.resolve(path, FinalLink::Follow)?;
-        Ok(match self.is_obeyed(&resolved) {
+        Ok(match self.controls_git(&resolved) {
             true => WriteAccess::Protected,
             false => resolved.access,
         })
@@ -267,7 +269,7 @@ impl Roots {
     /// Whether git reads configuration or code from an otherwise writable path: a repository under
     /// another name than `.git`, or a path that the configuration of the surrounding repository
     /// names. It reads the disk.
-    pub(crate) fn is_obeyed(&self, resolved: &ResolvedPath) -> bool {
+    pub(crate) fn controls_git(&self, resolved: &ResolvedPath) -> bool {
         let Some(root) = resolved.root.map(|index| &self.writable[index]) else {
             return false;
         };
@@ -283,8 +285,8 @@ impl Roots {
         let around = resolved.plain.parent().unwrap_or(&root.plain);
         // A file at the top has only one surrounding folder.
         let folders = BTreeSet::from([around, root.plain.as_path()]);
-        let mut obeyed = folders.into_iter().flat_map(raddle_sandbox::obeyed_paths);
-        obeyed.any(|it| resolved.plain.starts_with(it))
+        let mut control_paths = folders.into_iter().flat_map(git_control_paths);
+        control_paths.any(|it| resolved.plain.starts_with(it))
     }
 
     /// Resolves a path of a model, relative to the thread's folder or absolute. `~` is an ordinary
@@ -356,8 +358,8 @@ impl Roots {
         let below = plain.strip_prefix(&root.plain).unwrap_or(plain);
         let is_named = |name: &OsStr| self.is_protected_name(name);
         let is_git_dir = |it: &PathBuf| plain.starts_with(it) && !root.plain.starts_with(it);
-        let is_obeyed = below.iter().any(is_named) || root.git_dirs.iter().any(is_git_dir);
-        root.is_strict && is_obeyed || self.is_dotfile(root, plain)
+        let is_protected = below.iter().any(is_named) || root.git_dirs.iter().any(is_git_dir);
+        root.is_strict && is_protected || self.is_dotfile(root, plain)
     }
 
     /// Whether it is a dotfile of the user's home, or inside one, and no root names it.

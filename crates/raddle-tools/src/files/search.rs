@@ -32,7 +32,7 @@ const TIME_MAX: Duration = Duration::from_secs(20);
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchFiles {
-    /// Regular expression.
+    /// Regular expression that a line must match.
     pub pattern: String,
     /// Folder or file to search; by default the thread's folder.
     #[serde(default)]
@@ -177,8 +177,8 @@ impl Search {
     /// Searches a file that a walk found at this real path.
     fn walked(&mut self, roots: &Roots, plain: &Path) -> Result<(), ToolError> {
         let resolved = roots.resolve(plain, FinalLink::Keep)?;
-        // If a link replaced a folder meanwhile, the path leads to files that the walk may have
-        // skipped.
+        // If a link has replaced a folder since the walk, the path leads to files that the walk may
+        // have skipped.
         match resolved.plain == plain {
             true => self.file(roots, &resolved),
             false => Err(ToolError::Missing(resolved.shown)),

@@ -1,9 +1,9 @@
-//! Writes several files as one transaction, as far as a file system can.
+//! Writes several files as one transaction, within the means of a file system.
 //!
-//! New contents are written beside each file, then exchanged with it. The displaced file is
-//! compared with the contents that were planned on. Only when all files match are the displaced
-//! ones deleted. So a concurrent writer loses nothing, and a link in a file's place is moved aside,
-//! never followed.
+//! New contents are written to a temporary file next to each file, then exchanged with it. The
+//! displaced file is compared with the contents that were planned on. Only when all files match are
+//! the displaced ones deleted. So a concurrent writer loses nothing, and a link in a file's place
+//! is moved aside, never followed.
 
 #[cfg(test)]
 mod tests;
@@ -86,7 +86,8 @@ struct FileSwap {
     folder: OwnedFd,
     name: OsString,
     shown: PathBuf,
-    /// Temporary name beside it: of the new file until the exchange, of the old one afterwards.
+    /// Temporary name in the same folder: of the new file until the exchange, of the old one
+    /// afterwards.
     beside: OsString,
     /// Second temporary name, for systems without exchanging renames.
     aside: OsString,

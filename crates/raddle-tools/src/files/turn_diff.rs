@@ -52,7 +52,7 @@ impl TurnDiff {
         }
     }
 
-    /// Records applied changes.
+    /// Adds the files of an applied plan to the diff.
     pub fn record(&mut self, applied: &ChangePlan) {
         for file in &applied.files {
             let path = file.target.shown.clone();

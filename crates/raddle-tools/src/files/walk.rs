@@ -54,7 +54,7 @@ pub(crate) struct FollowedPath {
 /// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// No such file.
+    /// There is no such path.
     Missing,
     /// A regular file.
     File,

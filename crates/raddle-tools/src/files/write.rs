@@ -17,7 +17,7 @@ use super::walk::FinalLink;
 pub struct WriteFile {
     /// Path of the file.
     pub path: String,
-    /// New contents.
+    /// Contents of the whole file after the call.
     pub content: String,
 }
 
@@ -41,7 +41,7 @@ impl WriteFile {
         }
     }
 
-    /// Plans the change.
+    /// Plans the change without writing.
     pub fn plan(&self, roots: &Roots) -> Result<ChangePlan, ToolError> {
         let mut draft = Draft::new(roots);
         let index = draft.look(Path::new(&self.path), FinalLink::Follow)?;

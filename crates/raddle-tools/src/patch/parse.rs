@@ -23,7 +23,7 @@ pub enum Section {
     Add {
         /// Path of the file.
         path: String,
-        /// Its contents.
+        /// Contents of the new file.
         text: String,
     },
     /// Removes a file.
@@ -31,7 +31,7 @@ pub enum Section {
         /// Path of the file.
         path: String,
     },
-    /// Changes a file.
+    /// Changes lines of a file, or moves it.
     Update {
         /// Path of the file.
         path: String,
@@ -58,15 +58,15 @@ pub struct Chunk {
 /// A line of a chunk, without its mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChunkLine {
-    /// Unchanged line.
+    /// A line that stays as it is.
     Context(String),
-    /// Removed line.
+    /// A line that is removed.
     Removed(String),
-    /// Added line.
+    /// A line that is added.
     Added(String),
 }
 
-/// Parses a patch.
+/// Parses a patch; an error names its line, for the model.
 pub fn parse(text: &str) -> Result<PatchSections, PatchError> {
     if text.len() > BYTES_MAX {
         return Err(invalid(
@@ -124,7 +124,7 @@ fn unwrapped<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {
     }
 }
 
-/// For each line, tells whether only empty lines follow before the next chunk or header, so that
+/// Returns, for each line, whether only empty lines follow before the next chunk or header, so that
 /// they belong to neither.
 fn gaps(lines: &[&str]) -> Vec<bool> {
     let mut gaps = vec![true; lines.len()];

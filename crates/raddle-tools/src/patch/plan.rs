@@ -18,7 +18,7 @@ pub enum PatchError {
     Invalid {
         /// Line of the patch, counted from one.
         line: usize,
-        /// The reason.
+        /// Reason why the line is not valid.
         why: String,
     },
     /// A chunk does not match the file.

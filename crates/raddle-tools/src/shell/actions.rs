@@ -15,7 +15,7 @@ pub fn actions(script: &ParsedScript, cwd: &str) -> Vec<Action> {
     if !script.plain {
         return other();
     }
-    // A shell is listed beside the commands that it runs.
+    // A shell is listed in addition to the commands that it runs.
     let is_part = |words: &&Vec<String>| !is_shell(words);
     let parts: Vec<&Vec<String>> = script.commands.iter().filter(is_part).collect();
     let mut cwd = cwd.to_owned();

@@ -4,7 +4,7 @@ use raddle_core::policy::UNKNOWN;
 
 use super::programs::ProgramInvocations;
 
-/// Keywords after which a slash begins a pattern, and is no division.
+/// Keywords after which a slash begins a pattern instead of a division.
 const WORDS: &str = "case do else exit getline in print printf return";
 
 /// Returns the commands of a program. Pipes and `system` in its strings and patterns do not count.

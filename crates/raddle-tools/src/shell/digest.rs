@@ -1,4 +1,7 @@
 //! Digest of a command and its files: an approval covers exactly this.
+//!
+//! The submodules determine which files a command may run, and their state.
+//! [`approval_digest::command`] defines the digest over them.
 
 mod code;
 mod expansion;
@@ -10,9 +13,8 @@ mod repository;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use data_encoding::HEXLOWER;
+use raddle_core::policy::approval_digest::{self, CommandIdentity};
 use raddle_sandbox::WrittenFolders;
-use sha2::{Digest, Sha256};
 
 use folder::identity;
 use named_files::NamedFiles;
@@ -20,23 +22,24 @@ use named_files::NamedFiles;
 /// Everything that identifies a command.
 #[derive(Clone, Copy, Debug)]
 pub struct DigestInput<'a> {
-    /// Its words.
+    /// Words of the command, the program first.
     pub words: &'a [String],
     /// The words of every command that it runs.
     pub commands: &'a [Vec<String>],
-    /// Its working folder.
+    /// Working folder of the command.
     pub cwd: &'a str,
     /// Variables set for it in addition to the usual ones.
     pub environment: &'a BTreeMap<String, String>,
-    /// Its sandbox, in any stable text form.
-    pub sandbox: &'a str,
-    /// Folders whose whole contents count if any file in them could be run. Empty for a sandboxed
-    /// command.
+    /// Its sandbox, or the running command that gets it as input: the result of
+    /// [`approval_digest::launch_scope`] or [`approval_digest::input_scope`].
+    pub scope: &'a str,
+    /// Folders whose whole contents are part of the digest if any file in them could be run. Empty
+    /// for a sandboxed command.
     pub folders: &'a [PathBuf],
     /// Folders that sandboxed commands of other threads may write.
     pub written: Option<&'a WrittenFolders>,
-    /// Id of the call. It counts if the executed files cannot be listed: an approval then covers
-    /// this call only.
+    /// Id of the call. It is part of the digest if the executed files cannot be listed: an approval
+    /// then covers this call only.
     pub call: &'a str,
 }
 
@@ -62,23 +65,7 @@ pub struct ApprovalSubject {
 /// Computes the subject of an approval from the files and folders that a command names. It may
 /// block on the disk.
 pub fn approval_subject(it: DigestInput<'_>) -> ApprovalSubject {
-    let mut sum = Sha256::new();
-    // Each part is prefixed with its length, so that no two lists have the same encoding.
-    let mut part = |bytes: &[u8]| {
-        sum.update((bytes.len() as u64).to_le_bytes());
-        sum.update(bytes);
-    };
-    let count = |of: usize| (of as u64).to_le_bytes();
-    part(&count(it.words.len()));
-    it.words.iter().for_each(|word| part(word.as_bytes()));
-    part(it.cwd.as_bytes());
-    part(&identity(it.cwd.as_ref()).unwrap_or_default());
-    part(&count(it.environment.len()));
-    for (name, value) in it.environment {
-        part(name.as_bytes());
-        part(value.as_bytes());
-    }
-    part(it.sandbox.as_bytes());
+    let cwd_identity = identity(it.cwd.as_ref()).unwrap_or_default();
     let NamedFiles {
         files,
         repositories,
@@ -86,20 +73,28 @@ pub fn approval_subject(it: DigestInput<'_>) -> ApprovalSubject {
         unseen,
         missing,
     } = named_files::look(it);
-    let repositories = repositories.iter().map(|(path, state)| (path, state));
-    for (path, state) in files.iter().chain(repositories) {
-        part(path.as_os_str().as_encoded_bytes());
-        part(state);
-    }
-    if !is_all {
-        part(it.call.as_bytes());
-    }
+    let digest = match unseen {
+        Some(why) => Err(UnseenFiles(why)),
+        None => {
+            let repositories = repositories.iter().map(|(path, state)| (path, state));
+            let files = files.iter().chain(repositories);
+            let files: Vec<(&[u8], &[u8])> = files
+                .map(|(path, state)| (path.as_os_str().as_encoded_bytes(), state.as_slice()))
+                .collect();
+            Ok(approval_digest::command(CommandIdentity {
+                words: it.words,
+                cwd: it.cwd,
+                cwd_identity: &cwd_identity,
+                environment: it.environment,
+                scope: it.scope,
+                files: &files,
+                call: (!is_all).then_some(it.call),
+            }))
+        }
+    };
     let paths = std::iter::once(PathBuf::from(it.cwd)).chain(files.into_keys());
     ApprovalSubject {
-        digest: match unseen {
-            Some(why) => Err(UnseenFiles(why)),
-            None => Ok(HEXLOWER.encode(&sum.finalize())),
-        },
+        digest,
         paths: paths.chain(missing).collect(),
     }
 }

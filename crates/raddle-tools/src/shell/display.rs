@@ -5,8 +5,6 @@ use sha2::{Digest, Sha256};
 
 /// Limit: a command, or text for its stdin, as shown in an approval request; beyond it, the call is
 /// rejected, and the model is notified.
-///
-/// No approval is requested for a longer one.
 const SHOWN_BYTES_MAX: usize = 256 * 1024;
 
 /// Length of the beginning and of the end that are shown of a longer line.

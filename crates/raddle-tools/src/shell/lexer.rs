@@ -1,7 +1,7 @@
 //! Lexes a script by its quotes alone: substitutions, operators and words.
 //!
-//! It is a second opinion to the parser, which takes some text for quoted that a shell expands.
-//! Text on which both disagree could be any command.
+//! It is a second opinion to the parser, which treats some text as quoted that a shell expands.
+//! Text on which both disagree is treated as an unknown command.
 
 use std::ops::Range;
 
@@ -13,13 +13,13 @@ const HEREDOCS_MAX: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum SubstitutionForm {
-    /// `$(…)`.
+    /// A command in `$(…)`.
     Command,
     /// A command between backquotes.
     Backquotes,
-    /// `<(…)` or `>(…)`.
+    /// A command in `<(…)` or `>(…)`.
     Process,
-    /// `$((…))`.
+    /// An arithmetic expression in `$((…))`.
     Arithmetic,
     /// `((…)…)`, which looks like arithmetic but is a command.
     Group,

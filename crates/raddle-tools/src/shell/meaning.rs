@@ -5,7 +5,7 @@ use raddle_core::policy::{UNKNOWN, is_passed_on};
 /// Meaning of commands that follow another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// The literal meaning.
+    /// The meaning that the words have by themselves.
     Same,
     /// Perhaps another meaning with the same arguments.
     Other,

@@ -108,7 +108,7 @@ impl ScriptParser {
         }
     }
 
-    /// Adds a command that could be any.
+    /// Adds an unknown command, which rules can restrict but not allow.
     fn unknown(&mut self) {
         self.plain = false;
         if !self.has_unknown {
@@ -117,7 +117,7 @@ impl ScriptParser {
         }
     }
 
-    /// Spends work. Without budget, the unparsed rest could be any command.
+    /// Spends work. Without budget, the unparsed rest is treated as an unknown command.
     fn spend(&mut self, cost: usize) -> bool {
         let may_go_on = self.budget.spend(cost);
         if !may_go_on {
@@ -130,7 +130,8 @@ impl ScriptParser {
         self.budget.spent()
     }
 
-    /// Parses a script.
+    /// Parses a script and adds its commands, unless it is nested too deeply or the budget is
+    /// spent.
     pub(super) fn script(&mut self, text: &str) {
         if self.level == LEVELS_MAX {
             return self.unknown();
@@ -172,8 +173,8 @@ impl ScriptParser {
         self.level -= 1;
     }
 
-    /// Parses a script, and again if a line begins with a backslash, which the parser takes for a
-    /// continuation. The first line continues nothing, and stays.
+    /// Parses a script, and again if a line begins with a backslash, which the parser mistakes for
+    /// a continuation. The first line continues nothing, and stays.
     fn read_both(&mut self, text: &str) {
         self.read(text);
         let is_escaped = |line: &&str| line.trim_start().starts_with('\\');
@@ -332,7 +333,7 @@ impl ScriptParser {
         }
     }
 
-    /// Handles `coproc while …`, which the parser takes for a command with words.
+    /// Handles `coproc while …`, which the parser mistakes for a simple command.
     fn coprocess(&mut self, node: Node<'_>, text: &str) {
         let parts = children(node);
         let word_at = |at: usize| parts.get(at).map_or("", |it| &text[it.byte_range()]);
@@ -431,7 +432,7 @@ impl ScriptParser {
     }
 
     /// Handles words after a redirection: they belong to the command before it, but the parser
-    /// takes them for targets.
+    /// mistakes them for targets.
     fn after_redirect(&mut self, node: Node<'_>, text: &str, lexed: &[Range<usize>]) {
         let mut trailing_words = Vec::new();
         for redirect in in_field(node, "redirect") {
@@ -466,7 +467,7 @@ impl ScriptParser {
         }
         let name = words[0].rsplit('/').next().unwrap_or_default().to_owned();
         if COMPOUND.split(' ').any(|it| it == words[0]) && words[0] != "[[" {
-            // The parser took a compound command for a simple one.
+            // The parser mistook a compound command for a simple one.
             self.unknown();
         }
         match meaning::after(&name, &words[1..]) {
@@ -682,7 +683,7 @@ impl ScriptParser {
     }
 }
 
-/// Blanks out each `time` before a compound command, where the parser takes it for a command.
+/// Blanks out each `time` before a compound command, where the parser mistakes it for a command.
 fn without_time(text: &str) -> Option<String> {
     if !text.contains("time") {
         return None;
@@ -720,7 +721,7 @@ fn without_time(text: &str) -> Option<String> {
     (out != text).then_some(out)
 }
 
-/// Skips a leading `--`.
+/// Returns the words without a leading `--`.
 fn without_dashes(words: &[String]) -> &[String] {
     match words {
         [first, rest @ ..] if first == "--" => rest,

@@ -9,7 +9,6 @@ use super::{awk, sed};
 pub(super) struct ProgramInvocations {
     /// Lines that it passes to a shell, or splits like one.
     pub(super) scripts: Vec<String>,
-    /// Commands as words.
     pub(super) commands: Vec<Vec<String>>,
     /// Whether it may run any command.
     pub(super) any: bool,
@@ -82,7 +81,7 @@ const APT: &str = "invoke pre-install-pkgs dir::bin proxy-auto-detect";
 const DATABASES: &str = "mariadb mysql psql sqlite3";
 const LINE_EDITORS: &str = "ed ex red";
 
-/// Editors with commands of their own, among them `!` for a shell.
+/// Editors with their own commands, among them `!` for a shell.
 const EDITORS: &str = "ex gvim less more most nvim rview rvim vi view vim vimdiff";
 
 fn has(list: &str, word: &str) -> bool {

@@ -10,7 +10,7 @@ use super::lexer::{LexedScript, Substitution, SubstitutionForm};
 use super::tree::{around, is_descriptor};
 use super::word::{literal, word};
 
-/// Kinds of nodes that the tree takes for text, in which no operator can occur.
+/// Kinds of nodes that the tree treats as text, in which no operator can occur.
 const TEXT: [&str; 9] = [
     "ansi_c_string",
     "comment",
@@ -23,7 +23,7 @@ const TEXT: [&str; 9] = [
     "word",
 ];
 
-/// Kinds of nodes that contain words, and kinds of their children that are no words.
+/// Kinds of nodes that contain words, and kinds of their children that are not words.
 const AROUND_WORDS: &str = "\
     command declaration_command file_redirect heredoc_redirect herestring_redirect unset_command";
 const NO_WORDS: &str = "\
@@ -33,7 +33,7 @@ const NO_WORDS: &str = "\
 /// Words that a shell recognises only if they stand alone.
 const KEYWORDS: &str = "case do done elif else esac fi for function if in select then until while";
 
-/// The tree, as far as the walk has come, beside the result of the lexer.
+/// The part of the tree that the walk has visited, and the result of the lexer.
 pub(super) struct Readings {
     lexed: LexedScript,
     operators_passed: usize,
@@ -42,7 +42,7 @@ pub(super) struct Readings {
     /// Substitutions of the tree: start and form, and the end.
     substitutions: HashMap<(usize, SubstitutionForm), usize>,
     comments: Vec<Range<usize>>,
-    /// Backquotes that are parsed again by themselves, so that the tree does not count for them.
+    /// Backquotes that are parsed again separately, so that the tree is ignored for them.
     read_again: Vec<Range<usize>>,
     has_hidden_operator: bool,
     /// Whether a word of the tree differs from that of the lexer.
@@ -163,7 +163,7 @@ impl Readings {
     }
 
     /// Whether there are several backquoted scripts here with only blanks between, which the parser
-    /// takes for one.
+    /// mistakes for one.
     fn is_row(&self, start: usize, end: usize, text: &str) -> bool {
         let all = &self.lexed.substitutions;
         let (mut at, mut count) = (start, 0);
@@ -301,7 +301,7 @@ fn is_read_again(it: &Substitution, text: &str) -> bool {
     it.form == SubstitutionForm::Backquotes && text[it.start..it.end].contains('\\')
 }
 
-/// Returns the commands in text that bash takes for arithmetic, without those that begin with a
+/// Returns the commands in text that bash treats as arithmetic, without those that begin with a
 /// number.
 fn commands(text: &str) -> Vec<Vec<String>> {
     let parts = text.split([';', '&', '|', '(', ')', '\n', '!']);

@@ -9,8 +9,8 @@ use super::programs;
 use super::word::{literal, word};
 use super::work_budget::WorkBudget;
 
-/// Returns the words of a command, and of each line by itself if the parser took a line end for a
-/// space.
+/// Returns the words of a command, and of each line by itself if the parser mistook a line end for
+/// a space.
 pub(super) fn on_lines(node: Node<'_>, text: &str, lexed: &[Range<usize>]) -> Vec<Vec<String>> {
     let mut all = vec![words(node, text, lexed)];
     let mut parts = children(node);
@@ -71,7 +71,7 @@ pub(super) fn around(at: usize, lexed: &[Range<usize>]) -> Option<&Range<usize>>
     lexed.get(before).filter(|it| at < it.end)
 }
 
-/// Whether a number is that of a descriptor, which the parser takes for a word before `<`.
+/// Whether a number is that of a descriptor, which the parser mistakes for a word before `<`.
 pub(super) fn is_descriptor(node: Node<'_>, text: &str) -> bool {
     let is_redirect = |it: &u8| b"<>".contains(it);
     text.as_bytes()
@@ -82,7 +82,7 @@ pub(super) fn is_descriptor(node: Node<'_>, text: &str) -> bool {
             .all(|it| it.is_ascii_digit())
 }
 
-/// Returns the words that the parser takes for further targets of a redirection.
+/// Returns the words that the parser mistakes for further targets of a redirection.
 pub(super) fn words_after(redirect: Node<'_>, text: &str) -> Vec<String> {
     let field = match redirect.kind() {
         "file_redirect" => "destination",
@@ -113,8 +113,7 @@ pub(super) fn last_command<'a>(statement: Node<'a>, budget: &mut WorkBudget) -> 
     Some(node)
 }
 
-/// A statement around the current node, and whether its text, as far as it was scanned, names a
-/// shell.
+/// A statement around the current node, and whether the scanned part of its text names a shell.
 pub(super) struct Statement {
     pub(super) depth: u32,
     read_to: usize,

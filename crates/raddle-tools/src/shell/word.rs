@@ -1,4 +1,5 @@
-//! Expands a word of a script as a shell does, as far as that is known before it runs.
+//! Expands a word of a script as a shell does. Parts that are not known before it runs become
+//! [`UNKNOWN`].
 
 use raddle_core::policy::UNKNOWN;
 use tree_sitter::Node;
@@ -202,7 +203,7 @@ fn ansi(raw: &str, out: &mut String) {
     out.push_str(rest);
 }
 
-/// Returns the character with the number that comes next, or [`UNKNOWN`] if the number is no
+/// Returns the character with the number that comes next, or [`UNKNOWN`] if the number is not a
 /// complete ASCII character.
 fn number(rest: &mut &str, digits_max: usize, radix: u32) -> char {
     let is_digit = |it: &char| it.is_digit(radix);

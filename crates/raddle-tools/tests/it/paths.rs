@@ -174,7 +174,7 @@ fn path_corpus() {
 
 /// Git obeys more than `.git`; the file tools protect the same paths as the sandbox.
 #[test]
-fn paths_that_git_obeys_are_protected_everywhere() {
+fn paths_that_control_git_are_protected_everywhere() {
     let world = TestWorkspace::new();
     world.write(".git/HEAD", "ref: refs/heads/main\n");
     world.write(

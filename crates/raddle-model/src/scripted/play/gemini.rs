@@ -6,7 +6,7 @@ use super::{AnswerMeta, OutputKind, WireWriter, data, in_json};
 use crate::scripted::fault::{FaultReply, StopReason};
 use crate::{CallForm, Tokens, WireFormat};
 
-/// Writes parts, each in an event of its own.
+/// Writes parts, each in a separate event.
 pub(super) struct GeminiWriter {
     head: AnswerMeta,
     calls: usize,

@@ -120,7 +120,7 @@ async fn an_idle_peer_is_pinged_and_need_not_answer() {
     assert_eq!(
         received,
         [0x81, 1, b'x'],
-        "whoever was written to is not pinged"
+        "a peer that was just written to is not pinged"
     );
     assert!(!outgoing.is_gone());
 }

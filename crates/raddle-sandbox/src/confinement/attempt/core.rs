@@ -182,8 +182,8 @@ pub const CORE: &[Attempt] = &[
     },
 ];
 
-/// Makes a system call with harmless arguments. Any result but a refusal means that the kernel
-/// looked at it.
+/// Makes a system call with harmless arguments. Any result but a refusal means that the filter let
+/// the call through.
 fn probe_syscall(call: libc::c_long, words: [usize; 6]) -> io::Result<()> {
     #[expect(unsafe_code, reason = "a raw system call")]
     // SAFETY: the only pointer that is passed here is that of `io_uring_setup`, to a buffer that is

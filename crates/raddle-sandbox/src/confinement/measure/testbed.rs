@@ -1,5 +1,5 @@
-//! The testbed on which a sandbox tries to break out of itself: a folder of its own, and a host
-//! that listens.
+//! The testbed on which a sandbox tries to break out of itself: a separate folder, and a host that
+//! listens.
 //!
 //! A killed process leaves its folder behind, so the next measurement removes it. The folder is
 //! locked while it is in use, and the kernel releases the lock when its process dies.
@@ -63,8 +63,8 @@ impl TestbedGuard {
     }
 }
 
-/// Creates a folder and locks it. Between the two, another process may take it for a stale one and
-/// remove it.
+/// Creates a folder and locks it. Between the two, another process may mistake it for a stale one
+/// and remove it.
 fn make(scratch: &Path) -> io::Result<(TempDir, File)> {
     for _ in 0..CREATE_TRIES_MAX {
         let folder = tempfile::Builder::new()

@@ -1,13 +1,14 @@
 //! Rules and the state of the disk, and the arguments for bubblewrap that follow.
 
 use super::*;
+use crate::confinement::bubblewrap::mount_args;
 
 struct MountCase {
     name: &'static str,
     rules: SandboxRules,
     rule_set: RuleSet,
     /// One mount per line.
-    words: &'static str,
+    args: &'static str,
 }
 
 fn paths(of: &[&str]) -> Vec<PathBuf> {
@@ -28,13 +29,13 @@ fn cases() -> Vec<MountCase> {
             name: "read everything, write nothing",
             rules: SandboxRules::read_only(),
             rule_set: rule_set(),
-            words: "--ro-bind / /
-                    --dev /dev
-                    --proc /proc
-                    --ro-bind /proc/sys /proc/sys
-                    --perms 0555 --tmpfs /run
-                    --ro-bind /helper /run/raddle-fence
-                    --remount-ro /run",
+            args: "--ro-bind / /
+                   --dev /dev
+                   --proc /proc
+                   --ro-bind /proc/sys /proc/sys
+                   --perms 0555 --tmpfs /run
+                   --ro-bind /helper /run/raddle-fence
+                   --remount-ro /run",
         },
         MountCase {
             name: "a workspace: what is protected lies on top of what may be written",
@@ -44,16 +45,16 @@ fn cases() -> Vec<MountCase> {
                 protected: paths(&["/home/me/w/.git", "/home/me/w/.codex"]),
                 ..rule_set()
             },
-            words: "--ro-bind / /
-                    --dev /dev
-                    --bind /home/me/w /home/me/w
-                    --ro-bind /home/me/w/.codex /home/me/w/.codex
-                    --ro-bind /home/me/w/.git /home/me/w/.git
-                    --proc /proc
-                    --ro-bind /proc/sys /proc/sys
-                    --perms 0555 --tmpfs /run
-                    --ro-bind /helper /run/raddle-fence
-                    --remount-ro /run",
+            args: "--ro-bind / /
+                   --dev /dev
+                   --bind /home/me/w /home/me/w
+                   --ro-bind /home/me/w/.codex /home/me/w/.codex
+                   --ro-bind /home/me/w/.git /home/me/w/.git
+                   --proc /proc
+                   --ro-bind /proc/sys /proc/sys
+                   --perms 0555 --tmpfs /run
+                   --ro-bind /helper /run/raddle-fence
+                   --remount-ro /run",
         },
         MountCase {
             name: "a path inside a protected one that is named itself may be written",
@@ -63,16 +64,16 @@ fn cases() -> Vec<MountCase> {
                 protected: paths(&["/w/.git"]),
                 ..rule_set()
             },
-            words: "--ro-bind / /
-                    --dev /dev
-                    --proc /proc
-                    --ro-bind /proc/sys /proc/sys
-                    --perms 0555 --tmpfs /run
-                    --ro-bind /helper /run/raddle-fence
-                    --bind /w /w
-                    --ro-bind /w/.git /w/.git
-                    --bind /w/.git/objects /w/.git/objects
-                    --remount-ro /run",
+            args: "--ro-bind / /
+                   --dev /dev
+                   --proc /proc
+                   --ro-bind /proc/sys /proc/sys
+                   --perms 0555 --tmpfs /run
+                   --ro-bind /helper /run/raddle-fence
+                   --bind /w /w
+                   --ro-bind /w/.git /w/.git
+                   --bind /w/.git/objects /w/.git/objects
+                   --remount-ro /run",
         },
         MountCase {
             name: "reading by list: the root is empty, links of the system are links",
@@ -90,20 +91,20 @@ fn cases() -> Vec<MountCase> {
                 hidden: vec![("/data/keys".into(), HiddenKind::Folder), ("/data/key".into(), HiddenKind::File)],
                 ..rule_set()
             },
-            words: "--symlink usr/bin /bin
-                    --ro-bind /data /data
-                    --ro-bind /dev/null /data/key
-                    --perms 0555 --tmpfs /data/keys
-                    --dev /dev
-                    --proc /proc
-                    --ro-bind /proc/sys /proc/sys
-                    --perms 0555 --tmpfs /run
-                    --ro-bind /helper /run/raddle-fence
-                    --size 1073741824 --perms 1777 --tmpfs /tmp
-                    --ro-bind /usr /usr
-                    --remount-ro /
-                    --remount-ro /data/keys
-                    --remount-ro /run",
+            args: "--symlink usr/bin /bin
+                   --ro-bind /data /data
+                   --ro-bind /dev/null /data/key
+                   --perms 0555 --tmpfs /data/keys
+                   --dev /dev
+                   --proc /proc
+                   --ro-bind /proc/sys /proc/sys
+                   --perms 0555 --tmpfs /run
+                   --ro-bind /helper /run/raddle-fence
+                   --size 1073741824 --perms 1777 --tmpfs /tmp
+                   --ro-bind /usr /usr
+                   --remount-ro /
+                   --remount-ro /data/keys
+                   --remount-ro /run",
         },
         MountCase {
             name: "a workspace inside a hidden folder and inside /tmp stays in sight",
@@ -116,18 +117,18 @@ fn cases() -> Vec<MountCase> {
                 hidden: vec![("/home/me".into(), HiddenKind::Folder)],
                 ..rule_set()
             },
-            words: "--ro-bind / /
-                    --dev /dev
-                    --perms 0555 --tmpfs /home/me
-                    --bind /home/me/w /home/me/w
-                    --proc /proc
-                    --ro-bind /proc/sys /proc/sys
-                    --perms 0555 --tmpfs /run
-                    --ro-bind /helper /run/raddle-fence
-                    --bind /state/tmp /tmp
-                    --bind /tmp/w /tmp/w
-                    --remount-ro /home/me
-                    --remount-ro /run",
+            args: "--ro-bind / /
+                   --dev /dev
+                   --perms 0555 --tmpfs /home/me
+                   --bind /home/me/w /home/me/w
+                   --proc /proc
+                   --ro-bind /proc/sys /proc/sys
+                   --perms 0555 --tmpfs /run
+                   --ro-bind /helper /run/raddle-fence
+                   --bind /state/tmp /tmp
+                   --bind /tmp/w /tmp/w
+                   --remount-ro /home/me
+                   --remount-ro /run",
         },
         MountCase {
             name: "with network, names can be resolved although /run is empty",
@@ -139,25 +140,26 @@ fn cases() -> Vec<MountCase> {
                 resolver: Some("/run/systemd/resolve/stub-resolv.conf".into()),
                 ..rule_set()
             },
-            words: "--ro-bind / /
-                    --dev /dev
-                    --proc /proc
-                    --ro-bind /proc/sys /proc/sys
-                    --perms 0555 --tmpfs /run
-                    --ro-bind /helper /run/raddle-fence
-                    --ro-bind /run/systemd/resolve/stub-resolv.conf /run/systemd/resolve/stub-resolv.conf
-                    --remount-ro /run",
+            args: "--ro-bind / /
+                   --dev /dev
+                   --proc /proc
+                   --ro-bind /proc/sys /proc/sys
+                   --perms 0555 --tmpfs /run
+                   --ro-bind /helper /run/raddle-fence
+                   --ro-bind /run/systemd/resolve/stub-resolv.conf /run/systemd/resolve/stub-resolv.conf
+                   --remount-ro /run",
         },
     ]
 }
 
 #[test]
-fn the_words_follow_from_the_rules() {
+fn the_arguments_follow_from_the_rules() {
     for case in cases() {
-        let words = Mounts::new(&case.rules, &case.rule_set, Path::new("/helper")).words();
-        let words_text: Vec<&str> = words.iter().filter_map(|it| it.to_str()).collect();
-        let expected: Vec<&str> = case.words.split_whitespace().collect();
-        assert_eq!(words_text, expected, "{}", case.name);
+        let mounts = Mounts::new(&case.rules, &case.rule_set, Path::new("/helper"));
+        let args = mount_args(&mounts);
+        let args: Vec<&str> = args.iter().filter_map(|it| it.to_str()).collect();
+        let expected: Vec<&str> = case.args.split_whitespace().collect();
+        assert_eq!(args, expected, "{}", case.name);
     }
 }
 

@@ -92,7 +92,7 @@ async fn ask(request: &str) -> RequestTrace {
     client.write_all(request.as_bytes()).await.expect("written");
     let mut answer = String::new();
     let is_tunnel = request.starts_with("CONNECT");
-    client.shutdown().await.expect("said");
+    client.shutdown().await.expect("sent");
     client.read_to_string(&mut answer).await.expect("an answer");
     serving.await.expect("no panic").expect("served");
     let dialled = dialer.dialled.lock().expect("dialled").clone();

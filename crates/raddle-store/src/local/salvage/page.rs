@@ -3,7 +3,7 @@
 //!
 //! Nothing here is trusted. The caller verifies the content of a damaged page against hashes.
 
-/// A row or index entry, as far as it lies in its page.
+/// A row or index entry: the part that lies in its page.
 #[derive(Debug)]
 pub(super) struct Cell {
     /// Row id; `None` for an index entry.
@@ -16,7 +16,7 @@ pub(super) struct Cell {
     pub(super) bytes: usize,
     /// Part of the payload that lies in the page.
     pub(super) local: Vec<u8>,
-    /// First overflow page.
+    /// Number of the first overflow page, if the payload does not fit into the page.
     pub(super) overflow: Option<u32>,
 }
 

@@ -78,8 +78,8 @@ impl RawPages {
     }
 
     /// Finds the pages in the WAL. SQLite stops at the first frame with a wrong checksum. Here the
-    /// later frames are read too, because the hashes of the records tell better than those of the
-    /// WAL which data is intact.
+    /// later frames are read too, because the hashes of the records show more precisely than those
+    /// of the WAL which data is intact.
     fn read_log(&mut self) -> io::Result<()> {
         let Some(mut log) = self.log.as_ref() else {
             return Ok(());

@@ -13,7 +13,7 @@ use raddle_core::ports::ReadError;
 use rusqlite::{Connection, Error, Params, TransactionBehavior, params};
 
 use crate::local::{readonly, rowid};
-use crate::page::LETTERS_MIN;
+use crate::page::CHARS_MIN;
 
 /// Name of the file in the journal's folder.
 const FILE: &str = "search.sqlite";
@@ -78,8 +78,8 @@ pub(super) fn block_of(number: i64) -> i64 {
     number >> 12
 }
 
-/// Encodes a number as three letters, which the index treats as one word. There are enough caseless
-/// letters for the highest number of a thread.
+/// Encodes a number as three letters, which the index treats as one word. Unicode has enough
+/// letters without case for the highest number of a thread.
 fn word(number: i64) -> String {
     const FIRST: u32 = 0x4e00;
     let letters = [18, 9, 0].map(|shift| {
@@ -129,14 +129,14 @@ impl IndexSnapshot {
     pub(super) fn is_rare(&self) -> Result<bool, ReadError> {
         let letters: Vec<char> = self.text.chars().collect();
         let grams: Vec<String> = letters
-            .windows(LETTERS_MIN)
+            .windows(CHARS_MIN)
             .map(|gram| gram.iter().collect())
             .collect();
         for gram in grams.iter().step_by(grams.len().div_ceil(GRAMS_MAX).max(1)) {
             let many = || {
                 self.connection
                     .prepare_cached("SELECT 1 FROM words WHERE words MATCH ?1 LIMIT 1 OFFSET ?2")?
-                    .exists(params![holds(gram), RARE_MAX])
+                    .exists(params![match_query(gram), RARE_MAX])
             };
             if !many().map_err(unavailable)? {
                 return Ok(true);
@@ -147,20 +147,20 @@ impl IndexSnapshot {
 
     /// Returns all matches of the text.
     pub(super) fn all(&self) -> Result<Matches, ReadError> {
-        self.find([holds(&self.text)])
+        self.find([match_query(&self.text)])
     }
 
     /// Returns the matches of the text in a block.
     pub(super) fn in_block(&self, block: i64) -> Result<Matches, ReadError> {
-        let holds = holds(&self.text);
-        self.find([format!("{holds} AND block : \"{}\"", word(block))])
+        let query = match_query(&self.text);
+        self.find([format!("{query} AND block : \"{}\"", word(block))])
     }
 
     /// Returns the matches of the text under these numbers.
     pub(super) fn among(&self, numbers: impl Iterator<Item = i64>) -> Result<Matches, ReadError> {
         let words: Vec<String> = numbers.map(|it| format!("\"{}\"", word(it))).collect();
-        let holds = holds(&self.text);
-        self.find([format!("{holds} AND thread : ({})", words.join(" OR "))])
+        let query = match_query(&self.text);
+        self.find([format!("{query} AND thread : ({})", words.join(" OR "))])
     }
 
     fn find(&self, expression: impl Params) -> Result<Matches, ReadError> {
@@ -182,7 +182,7 @@ impl IndexSnapshot {
 }
 
 /// Returns the query for records that contain a text.
-fn holds(text: &str) -> String {
+fn match_query(text: &str) -> String {
     format!("text : \"{}\"", text.replace('"', "\"\""))
 }
 
@@ -202,7 +202,7 @@ mod tests {
     fn every_number_has_its_own_word() {
         let numbers = [0, 1, 511, 512, rowid::NUMBER_MAX - 1, rowid::NUMBER_MAX];
         for (at, number) in numbers.into_iter().enumerate() {
-            assert_eq!(word(number).chars().count(), LETTERS_MIN);
+            assert_eq!(word(number).chars().count(), CHARS_MIN);
             let others = &numbers[at + 1..];
             assert!(others.iter().all(|other| word(*other) != word(number)));
         }

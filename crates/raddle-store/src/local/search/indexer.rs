@@ -84,7 +84,7 @@ impl IndexWorker {
                 Some(open) => Ok(open),
                 None => IndexConns::new(&self.folder),
             };
-            // A failure costs only time: the watermarks tell what is not indexed yet.
+            // A failure costs only time: the watermarks show what is not indexed yet.
             let done = opened.and_then(|open| self.index_pending(&open, pending).map(|()| open));
             failed = done.is_err();
             open = done.ok();

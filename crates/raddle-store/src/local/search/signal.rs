@@ -1,4 +1,4 @@
-//! Signal that tells the indexer which threads have changed.
+//! Signal to the indexer that threads have changed, and which ones.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

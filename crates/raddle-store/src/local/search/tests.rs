@@ -119,7 +119,7 @@ async fn the_lag_covers_records_stored_when_it_was_measured() {
     let path = folder.path().to_owned();
     let journal = LocalJournal::open(&Options { folder: path }).unwrap();
     let first = thread(&journal, 1, &["one", "two"]).await;
-    // A fork without records of its own has nothing to index.
+    // A fork that has only shared records has nothing to index.
     journal.fork(first, Seq(2), ThreadId::mint()).await.unwrap();
     catch_up(&journal, folder.path());
     drop(journal);

@@ -29,7 +29,7 @@ fn write(conn: &mut WriteConn, at: i64, class: Class) -> Result<(), TransactionF
             "INSERT INTO item (at, before, sum) VALUES (?1, 0, x'')",
             [at],
         )
-        .expect("room");
+        .expect("the disk has space");
     conn.commit(100)
 }
 
@@ -137,7 +137,7 @@ fn a_full_disk_preserves_the_log() {
     conn.checkpoint();
     assert!(conn.connection.is_some());
     conn.ops.commit = disk_is_full;
-    let failed = write(&mut conn, 2, Class::Power).expect_err("no room");
+    let failed = write(&mut conn, 2, Class::Power).expect_err("the disk is full");
     assert!(matches!(failed.error, AppendError::Full(_)));
     assert!(failed.by_one);
     conn.ops = LogOps::default();
@@ -187,7 +187,7 @@ fn a_long_log_is_checkpointed() {
                 "INSERT INTO turn (at, before, sum, id) VALUES (?1, 0, x'', ?2)",
                 (round, &text),
             )
-            .expect("room");
+            .expect("the disk has space");
         conn.commit(text.len()).expect("stored");
         conn.checkpoint();
     }

@@ -10,8 +10,9 @@ use raddle_core::policy::{UNKNOWN, wrapped_command};
 use super::DigestInput;
 use super::file_name::NAME_BYTES_MAX;
 
-/// Programs that load code from their working folder, or beside a file that they run, without an
-/// argument for it. The loaded code cannot be listed. A version suffix of the name is ignored.
+/// Programs that load code from their working folder, or from the folder of a file that they run,
+/// without an argument for it. The loaded code cannot be listed. A version suffix of the name is
+/// ignored.
 const LOADERS: &str = "R Rscript act ansible ansible-playbook ant ava bazel bazelisk buck bun bundle \
     bundler bunx bmake cabal cargo celery clj clojure cmake composer corepack coverage cross ctest cypress \
     deno django-admin docker-compose doit dotnet dune earthly electron elixir emacs erl esbuild escript eslint \
@@ -31,7 +32,7 @@ pub(super) const DATA: &str = ": [ basename cat cd chmod chown cp curl cut date 
     grep head hostname id jq kill ln ls mkdir mktemp mv popd printf ps pushd pwd readlink realpath rm rmdir set sleep \
     stat tail tee test touch tr true type uname uniq wait wc which whoami";
 
-/// Programs that run nothing from a folder unless the line says so, in addition to [`DATA`].
+/// Programs that run nothing from a folder unless the line names it, in addition to [`DATA`].
 /// Outside the sandbox every other program found by name counts as one that may.
 const PLAIN: &str = ". 7z adduser alias apt apt-get arch aws az base64 bg blkid break brew bunzip2 bzip2 cal chgrp chsh cksum cmp \
     column comm continue createdb crontab dd declare dig dirs disown dmesg dnf dpkg dpkg-query dropdb egrep eval \
@@ -54,7 +55,7 @@ const DOCKER: &str = "bake build buildx compose stack";
 /// Programs that run a given file, and only its text.
 const SHELLS: &str = ". ash bash dash ksh mksh sh source zsh";
 
-/// Programs that obey a file of the folder, which their command lines do not name.
+/// Programs that a file of the folder controls, which their command lines do not name.
 const RECIPES: [(&str, &[&str]); 14] = [
     ("bun", &["package.json", "bunfig.toml"]),
     ("cargo", &["Cargo.toml", "build.rs", ".cargo/config.toml"]),
@@ -135,8 +136,8 @@ pub(super) fn is_loader(program: &str) -> bool {
     is_one_of(LOADERS, plain(program))
 }
 
-/// Returns the names of files that the line runs or loads as code, as far as they can be listed,
-/// including missing ones.
+/// Returns the names of files that the line runs or loads as code, if they can be listed, including
+/// missing ones.
 pub(super) fn names(it: DigestInput<'_>) -> Vec<String> {
     let mut names = Vec::new();
     for words in it.commands {

@@ -51,8 +51,7 @@ const GIT_PLAIN_SETTINGS: [&str; 6] = [
     "user.",
 ];
 
-/// Programs that run files whose names come from input, from a folder, or from a language of their
-/// own.
+/// Programs that run files whose names come from input, from a folder, or from their own language.
 const RUNNERS: &str = "awk entr gawk mawk nawk parallel run-parts sed xargs";
 
 /// Programs that run their input, if they get no file.
@@ -131,7 +130,7 @@ fn is_data(words: &[String]) -> bool {
         {
             false
         }
-        // The shell only runs the line, whose commands are listed beside it.
+        // The shell only runs the line, whose commands are listed separately.
         name if is_one_of(SHELLS, name) => code::has_inline_script(rest),
         "docker" => !code::is_load(words),
         "gh" => rest.first().is_some_and(|it| is_one_of(GH_DATA, it)),

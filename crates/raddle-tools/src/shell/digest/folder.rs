@@ -170,7 +170,8 @@ impl FolderWalk<'_> {
             Err(error) => return self.cannot_see(path, &error),
         };
         if metadata.is_dir() {
-            // A folder counts by its files. Empty ones come and go with sandboxed commands.
+            // Only the files of a folder are part of the digest. Sandboxed commands create and
+            // remove empty folders all the time.
             if !self.is_busy(path) {
                 self.add(path);
             }

@@ -21,8 +21,6 @@ use crate::files::visited_paths;
 
 /// Limit: a file whose content is part of an approval; beyond it, its length, inode and
 /// modification time are used instead.
-///
-/// A larger one counts by length, change time and inode.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Limit: files of one command whose content is part of an approval; beyond it, the length, inode
@@ -109,14 +107,14 @@ pub(super) fn look(it: DigestInput<'_>) -> NamedFiles {
                 continue;
             }
             let bytes_max = if files < FILES_MAX { FILE_BYTES_MAX } else { 0 };
-            // An unreadable file counts by its existence.
+            // Only the existence of an unreadable file is part of the digest.
             let file_content = content(&path, bytes_max).unwrap_or_default();
             is_all &= !file_content.loads;
             files_found.insert(path, file_content.sum);
             files += 1;
         }
     }
-    // A written file counts by its location, even before it exists.
+    // The location of a written file is part of the digest, even before it exists.
     for folder in &folders {
         for name in &written {
             let path = path(folder, name);

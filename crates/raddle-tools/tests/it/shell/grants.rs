@@ -14,7 +14,7 @@ struct DigestParts {
     words: Vec<String>,
     cwd: String,
     environment: BTreeMap<String, String>,
-    sandbox: String,
+    scope: String,
     call: String,
 }
 
@@ -27,7 +27,7 @@ fn act(it: &DigestParts) -> Act {
         commands: &script.commands,
         cwd: &it.cwd,
         environment: &it.environment,
-        sandbox: &it.sandbox,
+        scope: &it.scope,
         folders: &[PathBuf::from(&it.cwd)],
         written: None,
         call: &it.call,
@@ -62,7 +62,7 @@ impl Shell<'_> {
             commands: &parse_words(&words).commands,
             cwd: self.cwd.to_str().expect("a name"),
             environment: &BTreeMap::new(),
-            sandbox: "",
+            scope: "",
             folders: self.folders,
             written: self.written,
             call,
@@ -93,7 +93,7 @@ fn grant_swap() {
         words: words(line),
         cwd: cwd.clone(),
         environment: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
-        sandbox: "read-only".to_owned(),
+        scope: "read-only".to_owned(),
         call: "c1".to_owned(),
     };
     let settings = Settings {
@@ -132,9 +132,7 @@ fn grant_swap() {
             drop(it.environment.insert("B".to_owned(), "c".to_owned()))
         }),
         ("no variable", &|it| it.environment.clear()),
-        ("the sandbox", &|it| {
-            it.sandbox = "workspace-write".to_owned()
-        }),
+        ("the scope", &|it| it.scope = "workspace-write".to_owned()),
     ];
     for (part_name, swap) in swaps {
         assert_eq!(

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::{CallError, VendorError, VendorFault};
 
-/// Most characters of a vendor's message.
-const MESSAGE_LETTERS_MAX: usize = 2000;
+/// Maximum number of characters of a vendor's message.
+const MESSAGE_CHARS_MAX: usize = 2000;
 
 /// A vendor's error, parsed.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ impl VendorMessage {
 
 /// Truncates a vendor's message. It comes last, because redaction does not find half a secret.
 pub(crate) fn truncate(message: &mut String) {
-    if let Some((end, _)) = message.char_indices().nth(MESSAGE_LETTERS_MAX) {
+    if let Some((end, _)) = message.char_indices().nth(MESSAGE_CHARS_MAX) {
         message.truncate(end);
     }
 }

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use data_encoding::HEXLOWER;
-use raddle_core::policy::{Act, ActKind, Policy, Ruling, Verdict};
+use raddle_core::policy::{Act, ActKind, Policy, Ruling, Verdict, approval_digest};
 use raddle_core::{Admission, Ask, AskTool, Grant, ItemBody, Settings, Timestamp, ToolCall};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::tool_gate::{Judgement, after, denied, not_displayable};
 
@@ -24,7 +22,8 @@ pub(crate) fn judge(
         ItemBody::ClientTool(_) => std::slice::from_ref(&name),
         _ => names,
     };
-    let ruling = ruling(policy, settings, granted, names, &digest(&name, call));
+    let digest = approval_digest::tool_call(&name, &call.arguments);
+    let ruling = ruling(policy, settings, granted, names, &digest);
     let admission = match (ruling.verdict, admission) {
         (_, admission @ Admission::Deny(_)) => return Judgement::new(body, admission),
         (Verdict::Deny, _) => denied(&ruling),
@@ -55,7 +54,8 @@ pub(crate) fn judge_permissions(
     (body, requested): (ItemBody, &Value),
 ) -> Option<Judgement> {
     let requested = Grant::of_wire(requested);
-    let ruling = policy.judge_rights(&requested, settings, digest(&call.tool, call));
+    let digest = approval_digest::tool_call(&call.tool, &call.arguments);
+    let ruling = policy.judge_rights(&requested, settings, digest);
     (ruling.verdict == Verdict::Deny).then(|| Judgement {
         ruling: Some(ruling.clone()),
         ..Judgement::new(body, denied(&ruling))
@@ -86,7 +86,7 @@ pub(crate) fn of_call(
     granted: &BTreeSet<String>,
     (call, names): (&ToolCall, &[String]),
 ) -> (Ruling, String) {
-    let digest = digest(&call.tool, call);
+    let digest = approval_digest::tool_call(&call.tool, &call.arguments);
     let ruling = ruling(policy, settings, granted, names, &digest);
     (ruling, digest)
 }
@@ -131,17 +131,6 @@ fn name(call: &ToolCall, body: &ItemBody) -> String {
         },
         _ => call.tool.clone(),
     }
-}
-
-/// Digest of a call. An approval covers calls with the same arguments only.
-fn digest(name: &str, call: &ToolCall) -> String {
-    let hash = Sha256::new()
-        .chain_update("tool\0")
-        .chain_update(name)
-        .chain_update("\0")
-        .chain_update(&call.arguments)
-        .finalize();
-    HEXLOWER.encode(&hash)
 }
 
 #[cfg(test)]
