@@ -22,10 +22,8 @@ pub trait Vendors: Send + Sync + fmt::Debug {
     ) -> BoxFuture<'a, Result<Option<SignInKind>, VendorRequestError>>;
 
     /// Renews a token that can be renewed.
-    fn renew<'a>(
-        &'a self,
-        provider: &'a Provider,
-    ) -> BoxFuture<'a, Result<(), VendorRequestError>>;
+    fn renew<'a>(&'a self, provider: &'a Provider)
+    -> BoxFuture<'a, Result<(), VendorRequestError>>;
 
     /// Signs in with a key, and stores it.
     fn store_key<'a>(

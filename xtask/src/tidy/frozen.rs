@@ -16,7 +16,9 @@ pub fn check(tree: &Tree) -> Vec<String> {
     let page = tree.text(PAGE).unwrap_or_default();
     let frozen: Vec<(usize, &str)> = frozen(page).collect();
     if frozen.is_empty() {
-        return vec![format!("{PAGE} has no block {BLOCK}; it names the frozen core")];
+        return vec![format!(
+            "{PAGE} has no block {BLOCK}; it names the frozen core"
+        )];
     }
     let core = core(tree.text(REFERENCE).unwrap_or_default());
     let gone = frozen.into_iter().filter(|(_, name)| !core.contains(name));

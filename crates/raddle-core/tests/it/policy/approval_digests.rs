@@ -36,10 +36,7 @@ fn launch(call: Option<&str>) -> String {
         cwd_identity: b"65 12",
         environment: &BTreeMap::from(variables),
         scope: &launch_scope(&settings(), true, false),
-        files: &[
-            (b"/w/run.sh", b"/w/run.sh\0state"),
-            (b"/w/.git", b"65 13"),
-        ],
+        files: &[(b"/w/run.sh", b"/w/run.sh\0state"), (b"/w/.git", b"65 13")],
         call,
     })
 }
