@@ -78,7 +78,7 @@ impl<O: AsFd> StdoutWriter<O> {
         let free = state
             .pipe
             .free_bytes()
-            .map(|room| room.min(SHORT_BYTES_MAX));
+            .map(|bytes| bytes.min(SHORT_BYTES_MAX));
         if !free.is_some_and(|free| self.queue.take_short(free, &mut state.frames)) {
             return false;
         }

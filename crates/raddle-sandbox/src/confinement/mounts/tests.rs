@@ -33,7 +33,7 @@ fn cases() -> Vec<MountCase> {
                     --proc /proc
                     --ro-bind /proc/sys /proc/sys
                     --perms 0555 --tmpfs /run
-                    --ro-bind /helper /run/raddle-fence
+                    --ro-bind /helper /run/raddle-sandbox
                     --remount-ro /run",
         },
         MountCase {
@@ -52,7 +52,7 @@ fn cases() -> Vec<MountCase> {
                     --proc /proc
                     --ro-bind /proc/sys /proc/sys
                     --perms 0555 --tmpfs /run
-                    --ro-bind /helper /run/raddle-fence
+                    --ro-bind /helper /run/raddle-sandbox
                     --remount-ro /run",
         },
         MountCase {
@@ -68,7 +68,7 @@ fn cases() -> Vec<MountCase> {
                     --proc /proc
                     --ro-bind /proc/sys /proc/sys
                     --perms 0555 --tmpfs /run
-                    --ro-bind /helper /run/raddle-fence
+                    --ro-bind /helper /run/raddle-sandbox
                     --bind /w /w
                     --ro-bind /w/.git /w/.git
                     --bind /w/.git/objects /w/.git/objects
@@ -98,7 +98,7 @@ fn cases() -> Vec<MountCase> {
                     --proc /proc
                     --ro-bind /proc/sys /proc/sys
                     --perms 0555 --tmpfs /run
-                    --ro-bind /helper /run/raddle-fence
+                    --ro-bind /helper /run/raddle-sandbox
                     --size 1073741824 --perms 1777 --tmpfs /tmp
                     --ro-bind /usr /usr
                     --remount-ro /
@@ -123,7 +123,7 @@ fn cases() -> Vec<MountCase> {
                     --proc /proc
                     --ro-bind /proc/sys /proc/sys
                     --perms 0555 --tmpfs /run
-                    --ro-bind /helper /run/raddle-fence
+                    --ro-bind /helper /run/raddle-sandbox
                     --bind /state/tmp /tmp
                     --bind /tmp/w /tmp/w
                     --remount-ro /home/me
@@ -144,7 +144,7 @@ fn cases() -> Vec<MountCase> {
                     --proc /proc
                     --ro-bind /proc/sys /proc/sys
                     --perms 0555 --tmpfs /run
-                    --ro-bind /helper /run/raddle-fence
+                    --ro-bind /helper /run/raddle-sandbox
                     --ro-bind /run/systemd/resolve/stub-resolv.conf /run/systemd/resolve/stub-resolv.conf
                     --remount-ro /run",
         },

@@ -10,7 +10,7 @@ fn log() -> (tempfile::TempDir, Connection, usize) {
                 "INSERT INTO item (at, before, sum) VALUES (?1, 0, x'')",
                 [round],
             )
-            .expect("room");
+            .expect("capacity");
     }
     let pages = pages(&connection).expect("a log");
     (folder, connection, usize::try_from(pages).expect("a count"))

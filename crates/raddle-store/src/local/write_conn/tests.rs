@@ -29,7 +29,7 @@ fn write(conn: &mut WriteConn, at: i64, class: Class) -> Result<(), TransactionF
             "INSERT INTO item (at, before, sum) VALUES (?1, 0, x'')",
             [at],
         )
-        .expect("room");
+        .expect("capacity");
     conn.commit(100)
 }
 
@@ -187,7 +187,7 @@ fn a_long_log_is_checkpointed() {
                 "INSERT INTO turn (at, before, sum, id) VALUES (?1, 0, x'', ?2)",
                 (round, &text),
             )
-            .expect("room");
+            .expect("capacity");
         conn.commit(text.len()).expect("stored");
         conn.checkpoint();
     }
