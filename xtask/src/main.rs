@@ -33,6 +33,7 @@ mod tidy;
 mod tools;
 mod trials;
 mod typescript;
+mod vocabulary;
 mod workspace;
 
 use std::process::ExitCode;
@@ -54,7 +55,9 @@ Commands
      --every-slice        run the slices of every day, not only of today
      --day N              take this day for today, counted from 1970-01-01
   tidy                    our own checks: layers, cycles, files per method, stdout, error pages, limits,
-                          links, machine paths, pinned actions, file sizes, changelog
+                          links, machine paths, pinned actions, names, words, file sizes,
+                          changelog
+  words [--counts]        print identifiers with a word of xtask/rename-list.toml, or count comments
   gen [--check]           write docs/reference from the method table, or say what is stale
      --raddle BIN         use this binary instead of building one
   limits [--check]        write docs/limits.md from the constants that describe themselves as limits
@@ -99,6 +102,7 @@ fn dispatch() -> Result<()> {
         Some("package") => packages::command(arguments),
         Some("prove") => prove::command(arguments),
         Some("promises") => promises::command(arguments),
+        Some("words") => vocabulary::command(arguments),
         None | Some("help") => {
             print!("{HELP}");
             Ok(())

@@ -24,7 +24,7 @@ use anyhow::{Result, bail};
 
 use crate::arguments::Arguments;
 use crate::repository::{self, Tree};
-use crate::{changelog, limits, promises};
+use crate::{changelog, limits, promises, vocabulary};
 
 pub fn command(arguments: Arguments) -> Result<()> {
     arguments.end()?;
@@ -54,6 +54,11 @@ pub fn run(root: &Path) -> Result<()> {
         ("no path of one machine", paths::check(&tree)),
         ("actions are pinned by commit", actions::check(&tree)),
         ("names of types and crates", names::check(&tree)),
+        ("no word of the rename list", vocabulary::check(&tree)),
+        (
+            "no comment begins with a pronoun",
+            vocabulary::check_prose(&tree),
+        ),
         ("file sizes and headers", sizes::check(&tree)),
         ("changelog", problems(changelog::stale(&tree))),
         ("the page of limits", problems(limits::stale(&tree))),
