@@ -26,6 +26,7 @@ mod parts;
 mod processes;
 mod promises;
 mod prove;
+mod release;
 mod repository;
 mod reproducible;
 mod run;
@@ -66,6 +67,9 @@ Commands
   package --out FOLDER    write the packages that carry the binary, and their checksums
      --raddle BIN         use this binary instead of building one
      --sign KEY           sign the checksums with this key of OpenSSH
+  release --dry-run       build, check and list everything that a release would publish
+     --tag TAG            fail unless the tag is that of the version
+     --out FOLDER         write the packages here (default target/release-dry-run)
   prove NAME              run a full-size proof and record what it found; `prove --list` names them
                           and says when each last ran
   promises [--check]      write docs/promises.md from docs/proofs.json
@@ -101,6 +105,7 @@ fn dispatch() -> Result<()> {
         Some("parts") => parts::command(arguments),
         Some("package") => packages::command(arguments),
         Some("prove") => prove::command(arguments),
+        Some("release") => release::command(arguments),
         Some("promises") => promises::command(arguments),
         Some("words") => vocabulary::command(arguments),
         None | Some("help") => {
