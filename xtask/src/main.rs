@@ -18,6 +18,7 @@ mod ci;
 mod fuzz;
 mod r#gen;
 mod generated;
+mod home_fixture;
 mod install;
 mod limits;
 mod mirror;
@@ -67,6 +68,9 @@ Commands
   package --out FOLDER    write the packages that carry the binary, and their checksums
      --raddle BIN         use this binary instead of building one
      --sign KEY           sign the checksums with this key of OpenSSH
+  home-fixture            write a home with an old binary, as a fixture of the binary's tests
+     --raddle BIN         the old binary
+     --out FOLDER         the folder of the fixture
   release --dry-run       build, check and list everything that a release would publish
      --tag TAG            fail unless the tag is that of the version
      --out FOLDER         write the packages here (default target/release-dry-run)
@@ -104,6 +108,7 @@ fn dispatch() -> Result<()> {
         Some("limits") => limits::command(arguments),
         Some("parts") => parts::command(arguments),
         Some("package") => packages::command(arguments),
+        Some("home-fixture") => home_fixture::command(arguments),
         Some("prove") => prove::command(arguments),
         Some("release") => release::command(arguments),
         Some("promises") => promises::command(arguments),
