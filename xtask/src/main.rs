@@ -35,6 +35,7 @@ mod tidy;
 mod tools;
 mod trials;
 mod typescript;
+mod versions;
 mod vocabulary;
 mod workspace;
 

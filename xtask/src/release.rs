@@ -1,10 +1,6 @@
 //! A release as a dry run: builds and checks everything that would be published, and publishes
 //! nothing.
 
-mod versions;
-
-pub use versions::check;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +12,7 @@ use crate::cache::{Cache, remove_folder};
 use crate::repository::{self, Tree};
 use crate::reproducible::CleanBuilds;
 use crate::run::Run;
-use crate::{changelog, packages};
+use crate::{changelog, packages, versions};
 
 pub fn command(mut arguments: Arguments) -> Result<()> {
     let is_dry_run = arguments.flag("--dry-run");
@@ -54,7 +50,7 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
 /// Returns the version to release. Fails if the tree is not ready for its release.
 fn checked_version(tree: &Tree, tag: Option<&str>) -> Result<String> {
     let version = versions::version(tree)?;
-    let mut problems = check(tree);
+    let mut problems = versions::check(tree);
     if let Some(tag) = tag
         && tag != format!("v{version}")
     {

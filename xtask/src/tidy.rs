@@ -24,7 +24,7 @@ use anyhow::{Result, bail};
 
 use crate::arguments::Arguments;
 use crate::repository::{self, Tree};
-use crate::{changelog, limits, promises, release, vocabulary};
+use crate::{changelog, limits, promises, versions, vocabulary};
 
 pub fn command(arguments: Arguments) -> Result<()> {
     arguments.end()?;
@@ -61,7 +61,7 @@ pub fn run(root: &Path) -> Result<()> {
         ),
         ("file sizes and headers", sizes::check(&tree)),
         ("changelog", problems(changelog::stale(&tree))),
-        ("one version everywhere", release::check(&tree)),
+        ("one version everywhere", versions::check(&tree)),
         ("the page of limits", problems(limits::stale(&tree))),
         ("the page of promises", problems(promises::stale(&tree))),
     ];
