@@ -50,6 +50,23 @@ pub fn stale(tree: &Tree) -> Result<Option<String>> {
     )))
 }
 
+/// Returns the paths and texts of the fragments.
+pub fn fragments(tree: &Tree) -> impl Iterator<Item = (&str, &str)> {
+    tree.texts().filter(|(path, _)| {
+        let name = path.strip_prefix(FOLDER);
+        name.is_some_and(|it| it.ends_with(".md") && it != "README.md")
+    })
+}
+
+/// Returns whether this version has a section with text.
+pub fn has_release(tree: &Tree, version: &str) -> bool {
+    let heading = format!("## {version}");
+    let mut lines = tree.text(FILE).unwrap_or_default().lines();
+    let has_heading = lines.any(|it| it == heading);
+    let mut section = lines.take_while(|it| !it.starts_with("## "));
+    has_heading && section.any(|it| !it.trim().is_empty())
+}
+
 struct ChangeEntry {
     /// Position in `KINDS`.
     kind: usize,
@@ -60,13 +77,8 @@ struct ChangeEntry {
 fn expected_text(tree: &Tree) -> Result<String> {
     // The tree is sorted by path, and the sort by kind keeps that order.
     let mut entries = Vec::new();
-    for (path, text) in tree.texts() {
-        let Some(name) = path.strip_prefix(FOLDER) else {
-            continue;
-        };
-        if name.ends_with(".md") && name != "README.md" {
-            entries.push(parse(text).with_context(|| format!("{path} is not a fragment"))?);
-        }
+    for (path, text) in fragments(tree) {
+        entries.push(parse(text).with_context(|| format!("{path} is not a fragment"))?);
     }
     entries.sort_by_key(|entry| entry.kind);
     Ok(assemble(tree.text(FILE).unwrap_or(HEAD), &entries))

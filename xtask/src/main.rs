@@ -19,6 +19,7 @@ mod docs;
 mod fuzz;
 mod r#gen;
 mod generated;
+mod home_fixture;
 mod install;
 mod limits;
 mod mirror;
@@ -28,6 +29,7 @@ mod processes;
 mod promises;
 mod prove;
 mod recording;
+mod release;
 mod repository;
 mod reproducible;
 mod run;
@@ -35,6 +37,8 @@ mod tidy;
 mod tools;
 mod trials;
 mod typescript;
+mod versions;
+mod vocabulary;
 mod workspace;
 
 use std::process::ExitCode;
@@ -56,7 +60,9 @@ Commands
      --every-slice        run the slices of every day, not only of today
      --day N              take this day for today, counted from 1970-01-01
   tidy                    our own checks: layers, cycles, files per method, stdout, error pages, limits,
-                          links, machine paths, pinned actions, file sizes, changelog
+                          links, machine paths, pinned actions, names, words, file sizes,
+                          changelog
+  words [--counts]        print identifiers with a word of xtask/rename-list.toml, or count comments
   gen [--check]           write docs/reference from the method table, or say what is stale
      --raddle BIN         use this binary instead of building one
   docs                    build the book of README.md and docs/, with search, and print where it is
@@ -68,6 +74,12 @@ Commands
   package --out FOLDER    write the packages that carry the binary, and their checksums
      --raddle BIN         use this binary instead of building one
      --sign KEY           sign the checksums with this key of OpenSSH
+  home-fixture            write a home with an old binary, as a fixture of the binary's tests
+     --raddle BIN         the old binary
+     --out FOLDER         the folder of the fixture
+  release --dry-run       build, check and list everything that a release would publish
+     --tag TAG            fail unless the tag is that of the version
+     --out FOLDER         write the packages here (default target/release-dry-run)
   prove NAME              run a full-size proof and record what it found; `prove --list` names them
                           and says when each last ran
   promises [--check]      write docs/promises.md from docs/proofs.json
@@ -103,9 +115,12 @@ fn dispatch() -> Result<()> {
         Some("limits") => limits::command(arguments),
         Some("parts") => parts::command(arguments),
         Some("package") => packages::command(arguments),
+        Some("home-fixture") => home_fixture::command(arguments),
         Some("prove") => prove::command(arguments),
         Some("recording") => recording::command(arguments),
+        Some("release") => release::command(arguments),
         Some("promises") => promises::command(arguments),
+        Some("words") => vocabulary::command(arguments),
         None | Some("help") => {
             print!("{HELP}");
             Ok(())

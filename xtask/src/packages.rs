@@ -33,7 +33,7 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
 
 /// Writes the packages into this directory, which is recreated, and signs their checksums if a key
 /// is given.
-fn write(root: &Path, raddle: &Path, out: &Path, key: Option<&Path>) -> Result<()> {
+pub fn write(root: &Path, raddle: &Path, out: &Path, key: Option<&Path>) -> Result<()> {
     let mut run = python(root, "packages/package.py")
         .arg("--raddle")
         .arg(raddle)

@@ -1,7 +1,8 @@
 //! The page of promises: every goal with its target, the full-size runs, and the gaps.
 //!
-//! `docs/proofs.json` holds the newest run of each proof, including failures; `cargo xtask prove`
-//! writes it. `docs/promises.md` is generated from it.
+//! `docs/proofs.json` holds the newest run of each proof, including failures and runs that were
+//! ended before they had a result. `cargo xtask prove` writes it; `docs/promises.md` is generated
+//! from it.
 
 mod goals;
 
@@ -16,10 +17,14 @@ use crate::arguments::Arguments;
 use crate::generated;
 use crate::prove::PROOFS;
 use crate::repository::Tree;
+use crate::run::Termination;
 use goals::{GOALS, Goal};
 
 pub const RECORDS: &str = "docs/proofs.json";
 pub const PAGE: &str = "docs/promises.md";
+
+/// Record of the run in progress, which a run that is interrupted leaves behind. Git ignores it.
+const IN_PROGRESS: &str = "target/proof-in-progress.json";
 
 /// A recorded run of a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,17 +40,37 @@ pub struct Record {
     pub outcome: ProofOutcome,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProofOutcome {
     Passed,
+    /// The proof found something.
     Failed,
+    /// The proof was ended before it had a result.
+    Ended {
+        reason: String,
+    },
 }
 
 impl ProofOutcome {
     pub fn of<T>(result: &Result<T>) -> Self {
         match result {
             Ok(_) => Self::Passed,
-            Err(_) => Self::Failed,
+            Err(error) => {
+                let mut causes = error.chain();
+                match causes.find_map(|it| it.downcast_ref::<Termination>()) {
+                    Some(it) => Self::Ended {
+                        reason: it.reason.clone(),
+                    },
+                    None => Self::Failed,
+                }
+            }
+        }
+    }
+
+    /// Returns the outcome of a run whose runner itself was ended.
+    pub fn interrupted() -> Self {
+        Self::Ended {
+            reason: "interrupted".to_owned(),
         }
     }
 }
@@ -55,6 +80,7 @@ impl fmt::Display for ProofOutcome {
         out.write_str(match self {
             Self::Passed => "passed",
             Self::Failed => "failed",
+            Self::Ended { .. } => "ended",
         })
     }
 }
@@ -70,6 +96,35 @@ pub fn read(root: &Path) -> Result<Vec<Record>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error).context(RECORDS),
     }
+}
+
+/// Notes that a run begins. `record` is what is stored if it is interrupted.
+pub fn begin(root: &Path, record: &Record) -> Result<()> {
+    let path = root.join(IN_PROGRESS);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let rows = Value::Array(vec![to_json(record)]);
+    fs::write(path, rows.to_string()).context(IN_PROGRESS)
+}
+
+/// Stores the run that was interrupted, if there is one.
+pub fn store_interrupted(root: &Path) -> Result<()> {
+    match fs::read_to_string(root.join(IN_PROGRESS)) {
+        Ok(text) => {
+            // A file that was not written to its end says nothing.
+            let records = parse(&text).unwrap_or_default();
+            records.into_iter().try_for_each(|it| store(root, it))?;
+            end(root)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error).context(IN_PROGRESS),
+    }
+}
+
+/// Notes that the run in progress has ended.
+pub fn end(root: &Path) -> Result<()> {
+    fs::remove_file(root.join(IN_PROGRESS)).context(IN_PROGRESS)
 }
 
 /// Replaces the last run of the proof, and regenerates the page.
@@ -96,7 +151,7 @@ pub fn stale(tree: &Tree) -> Result<Option<String>> {
 }
 
 fn to_json(record: &Record) -> Value {
-    json!({
+    let mut row = json!({
         "name": record.name,
         "size": record.size,
         "outcome": record.outcome.to_string(),
@@ -104,7 +159,11 @@ fn to_json(record: &Record) -> Value {
         "date": record.date,
         "commit": record.commit,
         "seconds": record.seconds,
-    })
+    });
+    if let ProofOutcome::Ended { reason } = &record.outcome {
+        row["reason"] = json!(reason);
+    }
+    row
 }
 
 fn parse(text: &str) -> Result<Vec<Record>> {
@@ -124,6 +183,9 @@ fn parse(text: &str) -> Result<Vec<Record>> {
             outcome: match row["outcome"].as_str()? {
                 "passed" => ProofOutcome::Passed,
                 "failed" => ProofOutcome::Failed,
+                "ended" => ProofOutcome::Ended {
+                    reason: word("reason")?,
+                },
                 _ => return None,
             },
         })
@@ -187,9 +249,10 @@ fn write_run(out: &mut String, proof: &str, records: &[Record]) -> Result<()> {
         return Ok(());
     };
     let (date, commit, minutes) = (&it.date, &it.commit, it.seconds.div_ceil(60));
-    let outcome = match it.outcome {
-        ProofOutcome::Passed => "passed",
-        ProofOutcome::Failed => "**failed**",
+    let outcome = match &it.outcome {
+        ProofOutcome::Passed => "passed".to_owned(),
+        ProofOutcome::Failed => "**failed**".to_owned(),
+        ProofOutcome::Ended { reason } => format!("**not run to its end** ({reason})"),
     };
     writeln!(
         out,
@@ -218,27 +281,83 @@ mod tests {
         }
     }
 
+    fn ended(reason: &str) -> ProofOutcome {
+        ProofOutcome::Ended {
+            reason: reason.to_owned(),
+        }
+    }
+
+    #[test]
+    fn only_a_proof_that_ran_to_its_end_passes_or_fails() {
+        let termination = || {
+            let reason = "ended by signal 9".to_owned();
+            anyhow::Error::new(Termination { reason })
+        };
+        for (result, expected) in [
+            (Ok(()), ProofOutcome::Passed),
+            (Err(anyhow::anyhow!("lost")), ProofOutcome::Failed),
+            (Err(termination()), ended("ended by signal 9")),
+            (
+                Err(termination().context("`speed`").context("a proof")),
+                ended("ended by signal 9"),
+            ),
+        ] {
+            assert_eq!(ProofOutcome::of(&result), expected);
+        }
+    }
+
+    #[test]
+    fn an_interrupted_run_is_stored_by_the_next() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        fs::create_dir(root.join("docs")).expect("a folder");
+        // None was interrupted.
+        store_interrupted(root).expect("nothing to do");
+        assert!(read(root).expect("records").is_empty());
+
+        let interrupted = record("rejoin", ProofOutcome::interrupted());
+        begin(root, &interrupted).expect("written");
+        store_interrupted(root).expect("stored");
+        assert_eq!(read(root).expect("records"), [interrupted.clone()]);
+
+        let passed = record("rejoin", ProofOutcome::Passed);
+        begin(root, &interrupted).expect("written");
+        store(root, passed.clone()).expect("stored");
+        end(root).expect("removed");
+        store_interrupted(root).expect("nothing to do");
+        assert_eq!(read(root).expect("records"), [passed]);
+    }
+
     #[test]
     fn records_are_read_as_they_were_written() {
         let records = [
             record("a", ProofOutcome::Passed),
             record("b", ProofOutcome::Failed),
+            record("c", ended("interrupted")),
         ];
         let rows: Vec<Value> = records.iter().map(to_json).collect();
         let text = serde_json::to_string(&rows).expect("JSON");
         assert_eq!(parse(&text).expect("records"), records);
         assert!(parse(r#"[{"name": "half"}]"#).is_err());
+        let without_reason = text.replace("reason", "cause");
+        assert!(parse(&without_reason).is_err());
     }
 
     #[test]
-    fn failed_and_missing_runs_are_shown() {
+    fn failed_ended_and_missing_runs_are_shown() {
         let mut out = String::new();
-        let records = [record("rejoin", ProofOutcome::Failed)];
+        let records = [
+            record("rejoin", ProofOutcome::Failed),
+            record("nodes", ended("ended by signal 9")),
+        ];
         write_run(&mut out, "rejoin", &records).expect("text");
+        write_run(&mut out, "nodes", &records).expect("text");
         write_run(&mut out, "soak", &records).expect("text");
         assert_eq!(
             out,
             "- `rejoin` **failed** on 2026-11-17, commit `abc1234`, 2 min: a thousand.\n  - 0 lost\n\
+             - `nodes` **not run to its end** (ended by signal 9) on 2026-11-17, commit `abc1234`, \
+             2 min: a thousand.\n  - 0 lost\n\
              - `soak`: **not run** at full size since runs are recorded. CI runs a slice of it; the full size waits for \
              the commit of version 0.1.0.\n"
         );

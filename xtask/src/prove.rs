@@ -1,5 +1,6 @@
 //! Full-size proofs: the checks that CI samples, run at length. At most an hour each. Results are
-//! recorded in `docs/proofs.json`, including failures.
+//! recorded in `docs/proofs.json`, including failures. The next run of any proof records one that
+//! was interrupted.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -241,22 +242,29 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         raddle,
         minutes: minutes.unwrap_or(10),
     };
-    run::collect_figures();
-    let start = Instant::now();
-    let result = (proof.run)(&context);
-    let record = Record {
+    let mut record = Record {
         name: proof.name.to_owned(),
         size: match minutes {
             Some(minutes) => format!("every fuzz target for {minutes} minutes"),
             None => proof.about.to_owned(),
         },
-        figures: run::figures(),
+        figures: Vec::new(),
         date: ci::today()?,
         commit,
-        seconds: start.elapsed().as_secs(),
-        outcome: ProofOutcome::of(&result),
+        seconds: 0,
+        outcome: ProofOutcome::interrupted(),
     };
+    promises::store_interrupted(&context.checkout)?;
+    promises::begin(&context.checkout, &record)?;
+    run::collect_figures();
+    let start = Instant::now();
+    let result = (proof.run)(&context);
+    record.figures = run::figures();
+    record.date = ci::today()?;
+    record.seconds = start.elapsed().as_secs();
+    record.outcome = ProofOutcome::of(&result);
     promises::store(&context.checkout, record)?;
+    promises::end(&context.checkout)?;
     result
 }
 

@@ -1,21 +1,42 @@
 //! Runner of other programs: prints them before they start, and kills them at the deadline.
 
 use std::cell::RefCell;
+use std::error::Error;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::processes;
 
 /// Exit code of a trial that failed only by a missed time limit (`EX_TEMPFAIL` of sysexits.h).
 const LATE: i32 = 75;
+
+/// Signals that end a program from outside: hangup, interrupt, kill and terminate. Others, such as
+/// that of a segmentation fault, are failures of the program itself.
+const ENDING_SIGNALS: [i32; 4] = [1, 2, 9, 15];
+
+/// Error of a program that was ended before it had a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Termination {
+    pub reason: String,
+}
+
+impl fmt::Display for Termination {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.reason)
+    }
+}
+
+impl Error for Termination {}
 
 thread_local! {
     /// Log for programs started by this thread, if they do not write to our own outputs.
@@ -164,7 +185,7 @@ impl Run {
         let line = self.line();
         let status = self.status()?;
         if !status.success() {
-            bail!("`{line}` ended with {status}");
+            return Err(failure(&line, status));
         }
         Ok(())
     }
@@ -176,7 +197,7 @@ impl Run {
         match status.code() {
             Some(0) => Ok(Punctuality::InTime),
             Some(LATE) => Ok(Punctuality::Late),
-            _ => bail!("`{line}` ended with {status}"),
+            _ => Err(failure(&line, status)),
         }
     }
 
@@ -252,7 +273,7 @@ impl Run {
             .output()
             .with_context(|| format!("cannot start `{line}`"))?;
         if !output.status.success() {
-            bail!("`{line}` ended with {}", output.status);
+            return Err(failure(&line, output.status));
         }
         String::from_utf8(output.stdout).with_context(|| format!("`{line}` did not write text"))
     }
@@ -280,6 +301,20 @@ pub fn on_path(program: &str) -> bool {
         .is_some_and(|path| std::env::split_paths(&path).any(|it| it.join(program).is_file()))
 }
 
+/// Returns the error of a program that did not succeed.
+fn failure(line: &str, status: ExitStatus) -> anyhow::Error {
+    let failure = format!("`{line}` ended with {status}");
+    // Shells, and runners of other programs, report the signal of a child as 128 and its number.
+    let signal = status.signal().or(status.code().map(|code| code - 128));
+    match signal.filter(|it| ENDING_SIGNALS.contains(it)) {
+        Some(signal) => {
+            let reason = format!("ended by signal {signal}");
+            anyhow::Error::new(Termination { reason }).context(failure)
+        }
+        None => anyhow!(failure),
+    }
+}
+
 fn wait(child: &mut Child, deadline: Duration) -> Result<ExitStatus> {
     let start = Instant::now();
     loop {
@@ -290,10 +325,9 @@ fn wait(child: &mut Child, deadline: Duration) -> Result<ExitStatus> {
             processes::kill_descendants(child.id());
             child.kill()?;
             child.wait()?;
-            bail!(
-                "still running after {} s, so it was ended",
-                deadline.as_secs()
-            );
+            let seconds = deadline.as_secs();
+            let reason = format!("still running after {seconds} s, so it was ended");
+            bail!(Termination { reason });
         }
         thread::sleep(POLL);
     }
@@ -310,6 +344,25 @@ mod tests {
             .go()
             .expect_err("it fails");
         assert!(format!("{error:#}").contains("sh -c exit 3"), "{error:#}");
+    }
+
+    #[test]
+    fn a_program_that_was_ended_is_not_one_that_failed() {
+        for (script, expected) in [
+            ("exit 3", None),
+            ("exit 101", None),
+            ("kill -ABRT $$", None),
+            ("kill -KILL $$", Some("ended by signal 9")),
+            ("kill -TERM $$", Some("ended by signal 15")),
+            ("exit 130", Some("ended by signal 2")),
+        ] {
+            let error = Run::new("sh").args(["-c", script]).go();
+            let error = error.expect_err("it does not succeed");
+            let mut causes = error.chain();
+            let termination = causes.find_map(|it| it.downcast_ref::<Termination>());
+            let reason = termination.map(|it| it.reason.as_str());
+            assert_eq!(reason, expected, "{script}");
+        }
     }
 
     #[test]

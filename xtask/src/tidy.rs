@@ -25,7 +25,7 @@ use anyhow::{Result, bail};
 
 use crate::arguments::Arguments;
 use crate::repository::{self, Tree};
-use crate::{changelog, docs, limits, promises};
+use crate::{changelog, docs, limits, promises, versions, vocabulary};
 
 pub fn command(arguments: Arguments) -> Result<()> {
     arguments.end()?;
@@ -57,8 +57,14 @@ pub fn run(root: &Path) -> Result<()> {
         ("no path of one machine", paths::check(&tree)),
         ("actions are pinned by commit", actions::check(&tree)),
         ("names of types and crates", names::check(&tree)),
+        ("no word of the rename list", vocabulary::check(&tree)),
+        (
+            "no comment begins with a pronoun",
+            vocabulary::check_prose(&tree),
+        ),
         ("file sizes and headers", sizes::check(&tree)),
         ("changelog", problems(changelog::stale(&tree))),
+        ("one version everywhere", versions::check(&tree)),
         ("the page of limits", problems(limits::stale(&tree))),
         ("the page of promises", problems(promises::stale(&tree))),
     ];

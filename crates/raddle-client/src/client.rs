@@ -162,7 +162,7 @@ impl Client {
             .map_err(|error| CallError::Malformed(error.to_string()))?;
         let (text, is_idempotent) = match M::client_request_id(params) {
             Some(_) => (text, self.inner.has_idempotency),
-            None if M::KEYED && self.inner.has_idempotency => (with_id(&text), true),
+            None if M::HAS_IDEMPOTENCY_KEY && self.inner.has_idempotency => (with_id(&text), true),
             None => (text, false),
         };
         let bytes_max = self.inner.message_bytes_max;

@@ -24,7 +24,7 @@ pub enum Bug {
     /// A request can be answered again.
     DoubleAnswer,
     /// Records are announced before they are stored.
-    ToldBeforeStored,
+    SentBeforeStored,
     /// A turn whose tools were all declined is not ended.
     UnendedTurn,
     /// Text is accepted for an item that is not open.
@@ -83,7 +83,7 @@ mod planted {
             Bug::ToolRunAgain,
             Bug::ApprovalLost,
             Bug::DoubleAnswer,
-            Bug::ToldBeforeStored,
+            Bug::SentBeforeStored,
             Bug::UnendedTurn,
             Bug::OrphanDelta,
             Bug::LateEpoch,

@@ -225,7 +225,7 @@ fn notifications_of_event(
         }
         Event::RequestResolved(it) => {
             let settled = thread.settled.back();
-            if settled.is_some_and(|settled| settled.request == it.request && settled.told) {
+            if settled.is_some_and(|last| last.request == it.request && last.is_announced) {
                 notifications.push(ask::resolved(id, it).into());
             }
         }

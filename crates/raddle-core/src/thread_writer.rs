@@ -401,7 +401,7 @@ impl ThreadWriter {
         let Some(batch) = &mut self.batch else {
             return Step::Wait(None);
         };
-        if crate::bugs::planted(crate::bugs::Bug::ToldBeforeStored)
+        if crate::bugs::planted(crate::bugs::Bug::SentBeforeStored)
             && !batch.announcements.is_empty()
         {
             let announcements = std::mem::take(&mut batch.announcements);

@@ -228,7 +228,7 @@ pub struct DynamicToolCallResponse {
     pub success: bool,
 }
 
-keyed! {
+externally_tagged! {
     /// Decision of the user about a command.
     pub enum CommandExecutionApprovalDecision {
         /// Run the command once.

@@ -152,7 +152,7 @@ macro_rules! tagged {
 }
 
 /// Declares a union of bare names and one-member objects, which keeps unknown names.
-macro_rules! keyed {
+macro_rules! externally_tagged {
     (
         $(#[doc = $doc:expr])*
         pub enum $name:ident $( or $default:ident )? {
@@ -194,7 +194,7 @@ macro_rules! keyed {
                     _ => return Err(D::Error::custom(concat!("expected a name or an object for ", stringify!($name)))),
                 };
                 match key.as_str() {
-                    $( $text => keyed!(@read $name $variant value key D $( $body )?), )+
+                    $( $text => externally_tagged!(@read $name $variant value key D $( $body )?), )+
                     _ => Ok(Self::Unrecognized(value)),
                 }
             }
@@ -207,8 +207,8 @@ macro_rules! keyed {
             fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
                 let text: &[&str] = &[$($doc),*];
                 let arms: Vec<schemars::Schema> = vec![$(
-                    $crate::macros::keyed_arm(
-                        keyed!(@schema generator $( $body )?),
+                    $crate::macros::externally_tagged_arm(
+                        externally_tagged!(@schema generator $( $body )?),
                         $text,
                         concat!(stringify!($variant), stringify!($name)),
                         &[$($vdoc),*],
@@ -276,7 +276,7 @@ pub(crate) fn tagged_arm(
     body
 }
 
-pub(crate) fn keyed_arm(
+pub(crate) fn externally_tagged_arm(
     body: Option<schemars::Schema>,
     name: &str,
     title: &str,

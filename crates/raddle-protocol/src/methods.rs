@@ -12,7 +12,7 @@ methods! {
 
     /// Starts a thread and subscribes the caller to it.
     "thread/start" => ThreadStart(ThreadStartParams) -> ThreadStartResponse,
-        Core, Stable, lane(free), served_by(creator), keyed(client_request_id), gated ["allowProviderModelFallback", "daybreakEnabled", "dynamicTools", "environments", "experimentalRawEvents", "historyMode", "mockExperimentalField", "multiAgentMode", "permissions", "projectId", "runtimeWorkspaceRoots", "selectedCapabilityRoots"];
+        Core, Stable, lane(free), served_by(creator), idempotency_key(client_request_id), gated ["allowProviderModelFallback", "daybreakEnabled", "dynamicTools", "environments", "experimentalRawEvents", "historyMode", "mockExperimentalField", "multiAgentMode", "permissions", "projectId", "runtimeWorkspaceRoots", "selectedCapabilityRoots"];
 
     /// Loads a stored thread or attaches to a running one, and subscribes the caller to it.
     "thread/resume" => ThreadResume(ThreadResumeParams) -> ThreadResumeResponse,
@@ -20,15 +20,15 @@ methods! {
 
     /// Starts a thread that continues from a point in the history of another.
     "thread/fork" => ThreadFork(ThreadForkParams) -> ThreadForkResponse,
-        Core, Stable, lane(thread(thread_id)), served_by(creator), keyed(client_request_id), gated ["attachToSource", "beforeTurnId", "deferGoalContinuation", "experimentalDisablePredictionMcp", "experimentalPredictionMode", "path", "permissions", "runtimeWorkspaceRoots"];
+        Core, Stable, lane(thread(thread_id)), served_by(creator), idempotency_key(client_request_id), gated ["attachToSource", "beforeTurnId", "deferGoalContinuation", "experimentalDisablePredictionMcp", "experimentalPredictionMode", "path", "permissions", "runtimeWorkspaceRoots"];
 
     /// Archives a thread, which hides it from ordinary lists.
     "thread/archive" => ThreadArchive(ThreadArchiveParams) -> ThreadArchiveResponse,
-        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
+        Core, Stable, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Permanently deletes a thread and the threads it spawned.
     "thread/delete" => ThreadDelete(ThreadDeleteParams) -> ThreadDeleteResponse,
-        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
+        Core, Stable, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Ends the subscription to a thread.
     "thread/unsubscribe" => ThreadUnsubscribe(ThreadUnsubscribeParams) -> ThreadUnsubscribeResponse,
@@ -36,31 +36,31 @@ methods! {
 
     /// Sets the name of a thread.
     "thread/name/set" => ThreadNameSet(ThreadSetNameParams) -> ThreadSetNameResponse,
-        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
+        Core, Stable, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Changes the metadata of a thread.
     "thread/metadata/update" => ThreadMetadataUpdate(ThreadMetadataUpdateParams) -> ThreadMetadataUpdateResponse,
-        Core, Stable, lane(thread(thread_id)), keyed(client_request_id), gated ["daybreakEnabled", "projectId"];
+        Core, Stable, lane(thread(thread_id)), idempotency_key(client_request_id), gated ["daybreakEnabled", "projectId"];
 
     /// Changes the settings of later turns of a thread.
     "thread/settings/update" => ThreadSettingsUpdate(ThreadSettingsUpdateParams) -> ThreadSettingsUpdateResponse,
-        Core, Experimental, lane(thread(thread_id)), keyed(client_request_id);
+        Core, Experimental, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Restores an archived thread.
     "thread/unarchive" => ThreadUnarchive(ThreadUnarchiveParams) -> ThreadUnarchiveResponse,
-        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
+        Core, Stable, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Compacts the context of a thread into a summary.
     "thread/compact/start" => ThreadCompactStart(ThreadCompactStartParams) -> ThreadCompactStartResponse,
-        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
+        Core, Stable, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Runs a command of the user in a thread.
     "thread/shellCommand" => ThreadShellCommand(ThreadShellCommandParams) -> ThreadShellCommandResponse,
-        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
+        Core, Stable, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Drops a turn of a thread and all later ones.
     "thread/revert" => ThreadRevert(ThreadRevertParams) -> ThreadRevertResponse,
-        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
+        Core, Stable, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Lists threads in pages.
     "thread/list" => ThreadList(ThreadListParams) -> ThreadListResponse,
@@ -84,7 +84,7 @@ methods! {
 
     /// Adds raw model items to a thread's history.
     "thread/inject_items" => ThreadInjectItems(ThreadInjectItemsParams) -> ThreadInjectItemsResponse,
-        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
+        Core, Stable, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Lists the skills that apply in the given directories.
     "skills/list" => SkillsList(SkillsListParams) -> SkillsListResponse,
@@ -128,19 +128,19 @@ methods! {
 
     /// Sends input to a thread; while a turn is running, the input joins that turn.
     "turn/start" => TurnStart(TurnStartParams) -> TurnStartResponse,
-        Core, Stable, lane(thread(thread_id)), keyed(client_request_id), gated ["additionalContext", "collaborationMode", "cyberAccessProgram", "environments", "multiAgentMode", "permissions", "responsesapiClientMetadata", "responsesapiClientMetadataPatch", "runtimeWorkspaceRoots"];
+        Core, Stable, lane(thread(thread_id)), idempotency_key(client_request_id), gated ["additionalContext", "collaborationMode", "cyberAccessProgram", "environments", "multiAgentMode", "permissions", "responsesapiClientMetadata", "responsesapiClientMetadataPatch", "runtimeWorkspaceRoots"];
 
     /// Adds input to the running turn.
     "turn/steer" => TurnSteer(TurnSteerParams) -> TurnSteerResponse,
-        Core, Stable, lane(thread(thread_id)), keyed(client_request_id), gated ["additionalContext", "responsesapiClientMetadata", "responsesapiClientMetadataPatch"];
+        Core, Stable, lane(thread(thread_id)), idempotency_key(client_request_id), gated ["additionalContext", "responsesapiClientMetadata", "responsesapiClientMetadataPatch"];
 
     /// Interrupts the running turn.
     "turn/interrupt" => TurnInterrupt(TurnInterruptParams) -> TurnInterruptResponse,
-        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
+        Core, Stable, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Starts a code review by the agent.
     "review/start" => ReviewStart(ReviewStartParams) -> ReviewStartResponse,
-        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
+        Core, Stable, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Lists the models a turn may use, in pages.
     "model/list" => ModelList(ModelListParams) -> ModelListResponse,
@@ -192,7 +192,7 @@ methods! {
 
     /// Sets or changes a thread's goal.
     "thread/goal/set" => ThreadGoalSet(ThreadGoalSetParams) -> ThreadGoalSetResponse,
-        Useful, Stable, lane(thread(thread_id)), keyed(client_request_id);
+        Useful, Stable, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Reads the goal of a thread.
     "thread/goal/get" => ThreadGoalGet(ThreadGoalGetParams) -> ThreadGoalGetResponse,
@@ -200,11 +200,11 @@ methods! {
 
     /// Removes the goal of a thread.
     "thread/goal/clear" => ThreadGoalClear(ThreadGoalClearParams) -> ThreadGoalClearResponse,
-        Useful, Stable, lane(thread(thread_id)), keyed(client_request_id);
+        Useful, Stable, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Queues input for after the running turn.
     "thread/queue/add" => ThreadQueueAdd(ThreadQueueAddParams) -> ThreadQueueAddResponse,
-        Useful, Experimental, lane(thread(thread_id)), keyed(client_request_id);
+        Useful, Experimental, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Lists queued input in pages.
     "thread/queue/list" => ThreadQueueList(ThreadQueueListParams) -> ThreadQueueListResponse,
@@ -212,19 +212,19 @@ methods! {
 
     /// Replaces the input of a queued entry.
     "thread/queue/update" => ThreadQueueUpdate(ThreadQueueUpdateParams) -> ThreadQueueUpdateResponse,
-        Useful, Experimental, lane(thread(thread_id)), keyed(client_request_id);
+        Useful, Experimental, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Removes a queued entry.
     "thread/queue/delete" => ThreadQueueDelete(ThreadQueueDeleteParams) -> ThreadQueueDeleteResponse,
-        Useful, Experimental, lane(thread(thread_id)), keyed(client_request_id);
+        Useful, Experimental, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Changes the order of queued input.
     "thread/queue/reorder" => ThreadQueueReorder(ThreadQueueReorderParams) -> ThreadQueueReorderResponse,
-        Useful, Experimental, lane(thread(thread_id)), keyed(client_request_id);
+        Useful, Experimental, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Starts a turn with queued input now.
     "thread/queue/start" => ThreadQueueStart(ThreadQueueStartParams) -> ThreadQueueStartResponse,
-        Useful, Experimental, lane(thread(thread_id)), keyed(client_request_id);
+        Useful, Experimental, lane(thread(thread_id)), idempotency_key(client_request_id);
 
     /// Terminates all background terminals of a thread.
     "thread/backgroundTerminals/clean" => ThreadBackgroundTerminalsClean(ThreadBackgroundTerminalsCleanParams) -> ThreadBackgroundTerminalsCleanResponse,

@@ -30,7 +30,7 @@ pub struct PermissionProfileListResponse {
     pub next_cursor: Option<String>,
 }
 
-keyed! {
+externally_tagged! {
     /// Approval policy: when the agent must ask before it acts.
     pub enum AskForApproval {
         /// Before every command that is not known to be harmless.

@@ -25,7 +25,7 @@ pub trait Method: Sized + 'static {
     /// Params for which a client must opt in, by their names on the wire.
     const GATED: &'static [&'static str];
     /// Whether the params have a `clientRequestId`.
-    const KEYED: bool;
+    const HAS_IDEMPOTENCY_KEY: bool;
     /// Whether an observer may send the request: from an observer, it changes nothing but the
     /// observer's own connection.
     const READS: bool;
@@ -136,7 +136,7 @@ pub struct MethodRow {
     /// Whether the request may be sent again without an idempotency key.
     pub repeatable: bool,
     /// Whether the request may be sent again with an idempotency key.
-    pub keyed: bool,
+    pub has_idempotency_key: bool,
     /// Node that serves the request.
     pub served_by: ServedBy,
     /// Description in one line.
@@ -289,7 +289,7 @@ macro_rules! methods {
     ($(
         $(#[doc = $doc:literal])+
         $name:literal => $method:ident $( ( $params:ident ) )? -> $result:ident,
-            $tier:ident, $stability:ident, lane($($lane:tt)+) $(, safe($($safe:ident),+))? $(, served_by($node:ident))? $(, keyed($id:ident))? $(, gated [$($gated:literal),+])? ;
+            $tier:ident, $stability:ident, lane($($lane:tt)+) $(, safe($($safe:ident),+))? $(, served_by($node:ident))? $(, idempotency_key($id:ident))? $(, gated [$($gated:literal),+])? ;
     )+) => {
         $(
             $(#[doc = $doc])+
@@ -303,7 +303,7 @@ macro_rules! methods {
                 const TAKES_PARAMS: bool = methods!(@takes $($params)?);
                 const STABILITY: Stability = Stability::$stability;
                 const GATED: &'static [&'static str] = &[$($($gated),+)?];
-                const KEYED: bool = methods!(@keyed $($id)?);
+                const HAS_IDEMPOTENCY_KEY: bool = methods!(@has_key $($id)?);
                 const READS: bool = methods!(@reads $($($safe),+)?);
                 const REPEATABLE: bool = methods!(@repeatable $($($safe),+)?);
                 const SERVED_BY: ServedBy = methods!(@served_by [$($node)?] $($lane)+);
@@ -330,7 +330,7 @@ macro_rules! methods {
                 lane: stringify!($($lane)+),
                 reads: methods!(@reads $($($safe),+)?),
                 repeatable: methods!(@repeatable $($($safe),+)?),
-                keyed: methods!(@keyed $($id)?),
+                has_idempotency_key: methods!(@has_key $($id)?),
                 served_by: methods!(@served_by [$($node)?] $($lane)+),
                 doc: concat!($($doc),+),
                 shapes: shapes!($($params)? => $result),
@@ -342,8 +342,8 @@ macro_rules! methods {
         None
     }};
     (@id $params_of:ident $id:ident) => { $params_of.$id.as_deref() };
-    (@keyed) => { false };
-    (@keyed $id:ident) => { true };
+    (@has_key) => { false };
+    (@has_key $id:ident) => { true };
     (@reads) => { false };
     (@reads reads) => { true };
     (@reads repeatable) => { false };

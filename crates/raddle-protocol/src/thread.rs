@@ -122,7 +122,7 @@ open_enum! {
     }
 }
 
-keyed! {
+externally_tagged! {
     /// When the agent may delegate work to other agents.
     pub enum MultiAgentMode or ExplicitRequestOnly {
         /// Only if the user asks for it. This is the default.
@@ -274,7 +274,7 @@ pub struct ThreadTokenUsage {
     pub model_context_window: Option<i64>,
 }
 
-keyed! {
+externally_tagged! {
     /// Origin of a thread.
     pub enum SessionSource {
         /// A terminal client.
@@ -294,7 +294,7 @@ keyed! {
     }
 }
 
-keyed! {
+externally_tagged! {
     /// Reason why an agent started a thread. Names are in snake_case on the wire.
     pub enum SubAgentSource {
         /// To run a review.

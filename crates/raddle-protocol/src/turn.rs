@@ -582,7 +582,7 @@ open_enum! {
     }
 }
 
-keyed! {
+externally_tagged! {
     /// Kind of an error: a bare name, or an object with one member that carries details. Where the
     /// model provider answered with an HTTP status, the object has it as `httpStatusCode`.
     pub enum CodexErrorInfo {

@@ -101,7 +101,7 @@ impl SandboxService {
                 sender.send_replace(Some(Arc::new(it)));
             };
             if let Err(error) = std::thread::Builder::new()
-                .name("fence".to_owned())
+                .name("sandbox".to_owned())
                 .spawn(work)
             {
                 tracing::error!(%error, "cannot measure the sandbox");

@@ -30,7 +30,7 @@ pub fn run(seed: u64, raddle: &Path) -> Result<bool> {
     let secrets = Secrets::new(seed);
     let seed = seed.to_string();
     let output = isolated_command()?
-        .args(["unfenced", "--seed", &seed])
+        .args(["unsandboxed", "--seed", &seed])
         .envs(secrets.environment())
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
@@ -56,7 +56,7 @@ pub fn run(seed: u64, raddle: &Path) -> Result<bool> {
         all == ATTACKS.len() * ROUNDS,
         "the control made {all} attacks"
     );
-    println!("figure: control: {tripped} of {all} attacks succeed without a fence");
+    println!("figure: control: {tripped} of {all} attacks succeed without the sandbox");
     Ok(tripped * 100 >= all * PERCENT_MIN && is_detected(&seed, raddle)?)
 }
 

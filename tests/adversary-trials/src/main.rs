@@ -62,7 +62,7 @@ enum AdversaryCommand {
     },
     /// Run the attacks in this process; started by `control`
     #[command(hide = true)]
-    Unfenced {
+    Unsandboxed {
         #[arg(long)]
         seed: u64,
     },
@@ -81,7 +81,7 @@ fn main() -> Result<ExitCode> {
             wrongs.is_empty()
         }
         AdversaryCommand::Control { raddle, seed } => control::run(seed, &raddle)?,
-        AdversaryCommand::Unfenced { seed } => {
+        AdversaryCommand::Unsandboxed { seed } => {
             control::run_unconfined(seed)?;
             true
         }

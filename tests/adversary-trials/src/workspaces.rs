@@ -101,7 +101,7 @@ fn print_report(opened: &[(&str, TraceReport)], elapsed: Duration) -> bool {
     }
     let wrongs = sum(|it| it.wrongs.len());
     println!(
-        "figure: {} workspaces in {:.1} s: {} programs started, {} of them inside the fence and {} there by git \
+        "figure: {} workspaces in {:.1} s: {} programs started, {} of them inside the sandbox and {} there by git \
          because the repository says so; {} connections; {wrongs} wrongs",
         opened.len(),
         elapsed.as_secs_f64(),

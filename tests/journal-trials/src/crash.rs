@@ -149,7 +149,7 @@ impl Crash {
     fn points(&self) -> Result<bool> {
         let start = Instant::now();
         let next = AtomicUsize::new(0);
-        let work = || -> Result<Vec<Points>> {
+        let work = || -> Result<Vec<CallKills>> {
             let runtime = tokio::runtime::Builder::new_current_thread().build()?;
             let mut done = Vec::new();
             while let Some(call) = CALLS.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -157,7 +157,7 @@ impl Crash {
             }
             Ok(done)
         };
-        let done: Vec<Points> = std::thread::scope(|scope| {
+        let done: Vec<CallKills> = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(work)).collect();
             let done = workers.into_iter().map(|it| match it.join() {
                 Ok(done) => done,
@@ -181,8 +181,8 @@ impl Crash {
         Ok(counters.print("killed before each of them", start.elapsed()))
     }
 
-    fn points_of(&self, call: &'static str, runtime: &Runtime) -> Result<Points> {
-        let mut result = Points {
+    fn points_of(&self, call: &'static str, runtime: &Runtime) -> Result<CallKills> {
+        let mut result = CallKills {
             call,
             points: 0,
             counters: CrashCounters::default(),
@@ -222,7 +222,7 @@ impl Crash {
 }
 
 /// Result of the kills before one call.
-struct Points {
+struct CallKills {
     call: &'static str,
     points: u64,
     counters: CrashCounters,

@@ -334,8 +334,8 @@ impl Oracle {
     }
 
     /// I6: what is announced is stored, byte for byte, and announced as `notifications_of` says.
-    pub fn i6_told_is_stored(&mut self, announcement: &Announcement) -> Check {
-        const I6: &str = "I6 told is stored";
+    pub fn i6_sent_is_stored(&mut self, announcement: &Announcement) -> Check {
+        const I6: &str = "I6 sent is stored";
         let seq = announcement.record.seq;
         match self.stored_rows.get(&seq) {
             Some(row) if row.record == announcement.record => {}

@@ -23,14 +23,14 @@ pub fn of(text: &str) -> BTreeSet<String> {
 
 /// Returns lines with their numbers, except blocks of code.
 pub fn outside_code(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut fence: Option<&str> = None;
+    let mut block: Option<&str> = None;
     numbered(text).filter(move |(_, line)| {
         let begin = line.trim_start();
         let mark = ["```", "~~~"].into_iter().find(|it| begin.starts_with(it));
-        match (mark, fence) {
-            (Some(_), None) => fence = mark,
-            (Some(_), Some(_)) if mark == fence => fence = None,
-            _ => return fence.is_none(),
+        match (mark, block) {
+            (Some(_), None) => block = mark,
+            (Some(_), Some(_)) if mark == block => block = None,
+            _ => return block.is_none(),
         }
         false
     })

@@ -28,7 +28,7 @@ impl Webhook for FakeWebhook {
         &self,
         request: WebhookRequest,
     ) -> BoxFuture<'static, Result<WebhookDecision, WebhookError>> {
-        self.requests.lock().expect("heard").push(request);
+        self.requests.lock().expect("a lock").push(request);
         self.received.notify_one();
         let (response, pending) = (self.response.clone(), self.pending.clone());
         Box::pin(async move {
@@ -113,7 +113,7 @@ async fn a_webhook_decision_resolves_the_request() {
         });
         assert_eq!(answered_by.as_deref(), Some("webhook"));
         assert_eq!(harness.tools.runs().len(), expected_runs);
-        let requests = webhook.requests.lock().expect("heard");
+        let requests = webhook.requests.lock().expect("a lock");
         let [request] = &requests[..] else {
             panic!("it was put {} times", requests.len());
         };
@@ -142,7 +142,7 @@ async fn the_target_of_a_move_is_among_the_paths() {
     until(&mut harness.deliveries, "ask").await;
     harness.threads.unsubscribe(harness.id, me).await;
     wait_for_resolution(&harness).await;
-    let requests = webhook.requests.lock().expect("heard");
+    let requests = webhook.requests.lock().expect("a lock");
     let question = &requests[0].question;
     assert_eq!(question["method"], "item/fileChange/requestApproval");
     assert_eq!(question["paths"], json!(["/w/a", "/home/b", "/w/c"]));
@@ -166,7 +166,7 @@ async fn a_webhook_error_leaves_the_request_open() {
     let deadlines = harness.thread.inspect(open).await;
     assert_eq!(deadlines, Ok(vec![Some(raddle_core::Timestamp(1_060_000))]));
     assert_eq!(harness.tools.runs().len(), 0);
-    assert_eq!(webhook.requests.lock().expect("heard").len(), 1);
+    assert_eq!(webhook.requests.lock().expect("a lock").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,7 +174,7 @@ async fn the_webhook_is_not_called_while_a_client_is_attached() {
     let (webhook, mut harness, me) = request_approval(None, 60_000).await;
     until(&mut harness.deliveries, "ask").await;
     tokio::time::sleep(Duration::from_secs(1_000)).await;
-    assert_eq!(webhook.requests.lock().expect("heard").len(), 0);
+    assert_eq!(webhook.requests.lock().expect("a lock").len(), 0);
     harness.threads.unsubscribe(harness.id, me).await;
     webhook.received.notified().await;
     // A returning client receives the request, and the webhook is cancelled.

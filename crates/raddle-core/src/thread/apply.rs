@@ -515,7 +515,7 @@ impl Thread {
         self.settled.push_back(SettledRequest {
             request: it.request,
             how: (&it.resolution).into(),
-            told: !matches!(open.ask, Ask::ClientTool {}),
+            is_announced: !matches!(open.ask, Ask::ClientTool {}),
         });
         if self.settled.len() > SETTLED_MAX {
             self.settled.pop_front();

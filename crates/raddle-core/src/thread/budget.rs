@@ -30,7 +30,8 @@ pub(crate) struct BudgetUsage {
     /// Whether a budget counts estimated tokens.
     is_estimated: bool,
     /// Whether the user was warned of that.
-    is_estimate_told: bool,
+    #[serde(rename = "isEstimateTold")]
+    is_estimate_announced: bool,
 }
 
 /// Usage of one model in a thread.
@@ -210,7 +211,7 @@ impl Thread {
     /// Returns a warning that was not given yet: that a budget counts estimates, or is nearly
     /// spent.
     pub(super) fn budget_warning(&self, now: Timestamp) -> Option<RecordBody> {
-        if self.spent.is_estimated && !self.spent.is_estimate_told {
+        if self.spent.is_estimated && !self.spent.is_estimate_announced {
             let message = "The provider does not report token usage. Budgets count an estimate: \
                            one token for four bytes.";
             return Some(warning(Warned {
@@ -319,7 +320,7 @@ impl Thread {
 
     /// Stores that the user was warned of a budget, if the warning is about one.
     pub(super) fn note_warning(&mut self, warned: &Warned) {
-        self.spent.is_estimate_told |= warned.estimated;
+        self.spent.is_estimate_announced |= warned.estimated;
         let Some(it) = &warned.budget else {
             return;
         };

@@ -159,7 +159,8 @@ pub(crate) struct SettledRequest {
     pub(crate) request: RequestNumber,
     pub(crate) how: Settlement,
     /// Whether clients are notified that it was resolved.
-    pub(crate) told: bool,
+    #[serde(rename = "told")]
+    pub(crate) is_announced: bool,
 }
 
 /// A request that is open.

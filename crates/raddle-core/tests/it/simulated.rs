@@ -99,7 +99,7 @@ impl SimulatedThread {
         let token = Token(self.tokens);
         self.owner
             .offer(Envelope::command(token, command))
-            .expect("room in the inbox");
+            .expect("capacity in the inbox");
         token
     }
 
@@ -115,7 +115,7 @@ impl SimulatedThread {
     pub fn report(&mut self, command: Command) {
         self.owner
             .offer(Envelope::report(command))
-            .expect("room in the inbox");
+            .expect("capacity in the inbox");
     }
 
     /// Replaces the owner by one that folds the journal, as after a crash.

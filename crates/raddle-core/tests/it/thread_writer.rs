@@ -191,7 +191,7 @@ fn a_repeated_request_is_executed_once() {
             token: Some(Token(token)),
             key: Some(idempotent_request(key.clone(), request_hash)),
         };
-        sim.owner.offer(envelope).expect("room");
+        sim.owner.offer(envelope).expect("capacity");
         sim.settle();
         sim.replies.pop().expect("a reply").1
     };
@@ -240,7 +240,7 @@ fn a_response_is_stored_with_its_key() {
                 ..*idempotent_request(key, "asked")
             })),
         };
-        sim.owner.offer(envelope).expect("room");
+        sim.owner.offer(envelope).expect("capacity");
         sim.settle();
         match sim.replies.pop().expect("a reply").1 {
             Ok(CommandOutcome::Kept { answer }) => answer.chars().take(10).collect::<String>(),
@@ -301,7 +301,7 @@ fn a_maximum_of_keys_is_stored() {
             token: Some(Token(number)),
             key: Some(idempotent_request(key, request_hash)),
         };
-        sim.owner.offer(envelope).expect("room");
+        sim.owner.offer(envelope).expect("capacity");
         sim.settle();
         sim.replies.pop().expect("a reply").1
     };

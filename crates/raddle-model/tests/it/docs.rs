@@ -11,8 +11,8 @@ fn page() -> String {
 
 /// Returns the blocks of a page in a language.
 fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
-    let fence = format!("```{language}\n");
-    let blocks = page.split(&fence).skip(1);
+    let opening = format!("```{language}\n");
+    let blocks = page.split(&opening).skip(1);
     blocks.filter_map(|it| it.split("```").next()).collect()
 }
 

@@ -252,7 +252,7 @@ fn observers(row: &MethodRow) -> &'static str {
 }
 
 fn retry(row: &MethodRow) -> &'static str {
-    match (row.repeatable, row.keyed) {
+    match (row.repeatable, row.has_idempotency_key) {
         (true, _) => "safe",
         (false, true) => "safe with the same `clientRequestId`",
         (false, false) => "not safe",

@@ -84,7 +84,7 @@ impl Testbed {
 
     /// Returns the abstract name of another unix socket of the host.
     pub fn abstract_socket(&self) -> String {
-        format!("raddle-fence-{}-{}", self.host, self.tcp)
+        format!("raddle-sandbox-{}-{}", self.host, self.tcp)
     }
 
     /// Encodes the testbed as arguments for the sandboxed process.

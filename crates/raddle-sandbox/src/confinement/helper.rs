@@ -19,9 +19,9 @@ use crate::policy::Network;
 use crate::process::{KEEP, keep};
 
 /// The argument that makes our binary the helper.
-pub(super) const HELPER_ARG: &str = "fence-inside";
+pub(super) const HELPER_ARG: &str = "sandbox-inside";
 /// The argument that makes it try to break out.
-pub(super) const ATTEMPTS_ARG: &str = "fence-attempts";
+pub(super) const ATTEMPTS_ARG: &str = "sandbox-attempts";
 
 /// Prefix of the command's variables until the helper passes them on: neither bubblewrap nor the
 /// loader of either program may act on them, because both still run outside the sandbox.

@@ -9,7 +9,7 @@ use super::survey::{HiddenKind, RuleSet};
 use crate::policy::{Network, ReadScope, SandboxRules, Tmp};
 
 /// Path of the helper inside the sandbox.
-pub(super) const HELPER: &str = "/run/raddle-fence";
+pub(super) const HELPER: &str = "/run/raddle-sandbox";
 
 /// Path of the proxy's socket inside the sandbox, if the rules have a proxy.
 pub(super) const PROXY_SOCKET: &str = "/run/raddle-out";

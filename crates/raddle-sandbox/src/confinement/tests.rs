@@ -124,7 +124,7 @@ fn no_argument_of_a_command_changes_its_sandbox() {
             "--bind / /",
             "-- sh",
             "write / -- sh",
-            "fence-inside tier b network open write / -- sh",
+            "sandbox-inside tier b network open write / -- sh",
             "--share-net --dev-bind / / --",
         ] {
             let mut words = words.split(' ').map(OsString::from);

@@ -13,7 +13,7 @@ pub fn of_tests() -> KeeperCommand {
         program: std::env::current_exe().expect("a program"),
         args: [
             "--exact",
-            "keeper::is_a_keeper_when_told_to_be",
+            "keeper::is_a_keeper_when_asked_to_be",
             "--nocapture",
         ]
         .map(Into::into)
@@ -23,7 +23,7 @@ pub fn of_tests() -> KeeperCommand {
 }
 
 #[tokio::test]
-async fn is_a_keeper_when_told_to_be() {
+async fn is_a_keeper_when_asked_to_be() {
     if std::env::var_os(IS_KEEPER).is_some() {
         let code = i32::from(keep() != ExitCode::SUCCESS);
         std::process::exit(code);

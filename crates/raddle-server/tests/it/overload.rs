@@ -52,7 +52,7 @@ async fn the_surplus_is_refused_and_everything_is_answered_once() {
     assert_eq!(busy.next().await["id"], running[2]);
     busy.ask("account/read", json!({}))
         .await
-        .expect("room again");
+        .expect("capacity again");
 }
 
 #[tokio::test]

@@ -49,8 +49,8 @@ impl InProcessServer {
         let address = runtime.block_on(async {
             let mut server = Server::open(options, crate::script::threads(&[])).expect("a server");
             let mut listeners = Listeners::new();
-            listeners.open(listener(limits)).await.expect("a door");
-            listeners.open(unix).await.expect("a door");
+            listeners.open(listener(limits)).await.expect("a listener");
+            listeners.open(unix).await.expect("a listener");
             let banner = listeners.banners()[0]
                 .lines()
                 .next()
@@ -113,7 +113,7 @@ fn listener(limits: ConnectionLimits) -> Listener {
 }
 
 fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).expect("the door is open");
+    let stream = TcpStream::connect(address).expect("the listener is open");
     stream
         .set_read_timeout(Some(TEST_TIMEOUT))
         .expect("an option");

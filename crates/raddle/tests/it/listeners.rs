@@ -272,7 +272,7 @@ fn invalid_upgrades_are_rejected() {
 /// The server may respond and close before it has read everything, which can lose the response.
 fn send_bomb(address: SocketAddr, request: &str) -> Option<u16> {
     use std::io::{Read, Write};
-    let mut stream = std::net::TcpStream::connect(address).expect("the door is open");
+    let mut stream = std::net::TcpStream::connect(address).expect("the listener is open");
     stream
         .set_read_timeout(Some(TEST_TIMEOUT))
         .expect("an option");

@@ -13,6 +13,8 @@ mod commands;
 mod daemon;
 /// `raddle exec`: input, output, exit status and recovery.
 mod exec;
+/// Homes of older versions, opened and continued.
+mod homes;
 /// Thousands of malformed frames, on every transport.
 mod hostile;
 /// `raddle judge`, on homes with rules.

@@ -264,7 +264,7 @@ fn a_bubblewrap_that_does_not_confine_is_detected() {
     // Runs the helper and its command without any namespace.
     let does_nothing = format!(
         "while [ \"$1\" != -- ]; do shift; done; shift\n\
-         for word; do shift; [ \"$word\" = /run/raddle-fence ] && word='{}'; set -- \"$@\" \"$word\"; done\n\
+         for word; do shift; [ \"$word\" = /run/raddle-sandbox ] && word='{}'; set -- \"$@\" \"$word\"; done\n\
          exec \"$@\"",
         env!("CARGO_BIN_EXE_raddle")
     );
@@ -403,7 +403,7 @@ fn killing_the_sandbox_kills_its_processes() {
         tv_nsec: 0,
     };
     let polled = poll(&mut [PollFd::new(&ours, PollFlags::ERR)], Some(&timeout));
-    assert_eq!(polled, Ok(1), "what was started in the fence still reads");
+    assert_eq!(polled, Ok(1), "what was started in the sandbox still reads");
 }
 
 /// The first command is still protected after the end of the second, which used the same

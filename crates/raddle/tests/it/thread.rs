@@ -133,7 +133,7 @@ async fn fill(home: &StoredHome) -> [ThreadId; 3] {
     one.turn(&journal, "t1", "first question").await;
     one.turn(&journal, "t2", "second question").await;
     let image = journal.put(vec![7; 3_000], "image/png".to_owned()).await;
-    let image = image.expect("room");
+    let image = image.expect("capacity");
     let long = "a long answer ".repeat(10_000);
     let bodies = vec![
         with_image("t2", Image::Blob(image)),

@@ -115,7 +115,7 @@ fn a_peer_of_another_version_is_named_and_keeps_its_threads() {
     alive.lock().expect("nobody has it");
     let socket = lock.with_extension("sock");
     fs::remove_file(&socket).expect("what the dead process left");
-    let listener = UnixListener::bind(&socket).expect("a door");
+    let listener = UnixListener::bind(&socket).expect("a socket");
     let greeting = thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("someone comes");
         let mut hello = String::new();
@@ -163,6 +163,6 @@ fn a_peer_of_another_version_is_named_and_keeps_its_threads() {
 fn other_socket(other: &Path) -> PathBuf {
     let nodes = fs::read_dir(other.parent().expect("a folder")).expect("a folder");
     let mut paths = nodes.map(|it| it.expect("an entry").path());
-    let is_door = |it: &PathBuf| it.extension().is_some_and(|it| it == "sock") && it != other;
-    paths.find(is_door).expect("a door")
+    let is_socket = |it: &PathBuf| it.extension().is_some_and(|it| it == "sock") && it != other;
+    paths.find(is_socket).expect("a socket")
 }

@@ -31,7 +31,7 @@ const LOGIN: &str = ", [\"/bin/bash\", \"-lc\", \"printf ";
 const KEEPER: &str = "\"/proc/self/exe\", [\"raddle-keeper\", \"keep\"]";
 
 /// Path of the server's own program inside the sandbox.
-const SANDBOX_PATH: &str = "/run/raddle-fence";
+const SANDBOX_PATH: &str = "/run/raddle-sandbox";
 
 /// Socket that the C library asks for user names; the sandbox blocks it.
 const USERS: &str = "/var/run/nscd/socket";
@@ -114,9 +114,9 @@ fn start(
     };
     if !is_expected {
         let location = if inside {
-            "inside the fence"
+            "inside the sandbox"
         } else {
-            "without a fence"
+            "without the sandbox"
         };
         report
             .wrongs
@@ -313,7 +313,7 @@ mod tests {
 11 <... execve resumed>) = 0
 11 clone(child_stack=NULL, flags=CLONE_NEWPID) = 12
 12 clone(child_stack=NULL) = 3 /* 13 in strace's PID NS */
-13 execve(\"/run/raddle-fence\", [\"raddle\"], 0x7) = 0
+13 execve(\"/run/raddle-sandbox\", [\"raddle\"], 0x7) = 0
 13 execve(\"/usr/bin/ls\", [\"ls\"], 0x7) = 0
 13 connect(3, {sa_family=AF_UNIX, sun_path=\"/var/run/nscd/socket\"}, 110) = -1 EPERM
 ";

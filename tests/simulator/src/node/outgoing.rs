@@ -58,7 +58,7 @@ impl SimWorld {
                 }
                 WriterAction::Subscribed(start) => self.subscribed(thread, node, start)?,
                 WriterAction::Announce(announcement) => {
-                    self.lanes[thread].oracle.i6_told_is_stored(&announcement)?;
+                    self.lanes[thread].oracle.i6_sent_is_stored(&announcement)?;
                     self.announce(thread, node, announcement);
                 }
                 WriterAction::Ask(request) => {
@@ -121,7 +121,7 @@ impl SimWorld {
         {
             if lane.oracle.turns.iter().all(|(known, _)| known != turn) {
                 return broken(
-                    "I6 told is stored",
+                    "I6 sent is stored",
                     format!("a client is given {turn}, not stored"),
                 );
             }

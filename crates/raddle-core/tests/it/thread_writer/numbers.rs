@@ -16,7 +16,7 @@ fn a_subscription_continues_without_a_gap() {
         token,
         cursor: Some(cursor),
     };
-    sim.owner.offer(subscribe).expect("room");
+    sim.owner.offer(subscribe).expect("capacity");
     let records = append(&mut sim.owner, sim.now);
     let head = records[records.len() - 1].seq;
     let actions = sim.owner.appended(Ok(head));

@@ -34,7 +34,7 @@ fn cases() -> Vec<MountCase> {
                    --proc /proc
                    --ro-bind /proc/sys /proc/sys
                    --perms 0555 --tmpfs /run
-                   --ro-bind /helper /run/raddle-fence
+                   --ro-bind /helper /run/raddle-sandbox
                    --remount-ro /run",
         },
         MountCase {
@@ -53,7 +53,7 @@ fn cases() -> Vec<MountCase> {
                    --proc /proc
                    --ro-bind /proc/sys /proc/sys
                    --perms 0555 --tmpfs /run
-                   --ro-bind /helper /run/raddle-fence
+                   --ro-bind /helper /run/raddle-sandbox
                    --remount-ro /run",
         },
         MountCase {
@@ -69,7 +69,7 @@ fn cases() -> Vec<MountCase> {
                    --proc /proc
                    --ro-bind /proc/sys /proc/sys
                    --perms 0555 --tmpfs /run
-                   --ro-bind /helper /run/raddle-fence
+                   --ro-bind /helper /run/raddle-sandbox
                    --bind /w /w
                    --ro-bind /w/.git /w/.git
                    --bind /w/.git/objects /w/.git/objects
@@ -99,7 +99,7 @@ fn cases() -> Vec<MountCase> {
                    --proc /proc
                    --ro-bind /proc/sys /proc/sys
                    --perms 0555 --tmpfs /run
-                   --ro-bind /helper /run/raddle-fence
+                   --ro-bind /helper /run/raddle-sandbox
                    --size 1073741824 --perms 1777 --tmpfs /tmp
                    --ro-bind /usr /usr
                    --remount-ro /
@@ -124,7 +124,7 @@ fn cases() -> Vec<MountCase> {
                    --proc /proc
                    --ro-bind /proc/sys /proc/sys
                    --perms 0555 --tmpfs /run
-                   --ro-bind /helper /run/raddle-fence
+                   --ro-bind /helper /run/raddle-sandbox
                    --bind /state/tmp /tmp
                    --bind /tmp/w /tmp/w
                    --remount-ro /home/me
@@ -145,7 +145,7 @@ fn cases() -> Vec<MountCase> {
                    --proc /proc
                    --ro-bind /proc/sys /proc/sys
                    --perms 0555 --tmpfs /run
-                   --ro-bind /helper /run/raddle-fence
+                   --ro-bind /helper /run/raddle-sandbox
                    --ro-bind /run/systemd/resolve/stub-resolv.conf /run/systemd/resolve/stub-resolv.conf
                    --remount-ro /run",
         },

@@ -147,13 +147,13 @@ mod tests {
     #[test]
     fn readers_share_a_file_and_a_writer_is_alone() {
         let TestFiles { one, two, .. } = &files();
-        let reader = FileLock::to_read(one).expect("a stay");
+        let reader = FileLock::to_read(one).expect("a lock");
         assert!(is_free(Some(one), None));
         assert!(!is_free(None, Some(one)));
         assert!(!is_free(Some(two), Some(one)));
         assert!(is_free(Some(one), Some(two)));
         drop(reader);
-        let writer = FileLock::to_write(one).expect("a stay");
+        let writer = FileLock::to_write(one).expect("a lock");
         assert!(!is_free(Some(one), None));
         assert!(!is_free(None, Some(one)));
         assert!(is_free(None, Some(two)));
@@ -166,7 +166,7 @@ mod tests {
         let TestFiles { one, two, .. } = &files();
         for _ in 0..100 {
             // Opposite copies must not deadlock.
-            let lock = FileLock::to_write(one).expect("a stay");
+            let lock = FileLock::to_write(one).expect("a lock");
             std::thread::scope(|scope| {
                 let forward = scope.spawn(|| drop(FileLock::to_copy(one, two).expect("a turn")));
                 let backward = scope.spawn(|| drop(FileLock::to_copy(two, one).expect("a turn")));

@@ -108,7 +108,7 @@ async fn an_observer_starts_no_work() {
                 body: event.into(),
             };
             let appended = journal.append(id, head, &[record], Class::Power).await;
-            appended.expect("room");
+            appended.expect("capacity");
         }
         let head_before = journal.head(id).await.unwrap();
 

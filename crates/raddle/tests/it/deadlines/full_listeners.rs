@@ -97,7 +97,7 @@ fn bare_listeners(runtime: &Runtime) -> (Listeners, SocketAddr) {
     let mut listeners = Listeners::new();
     runtime
         .block_on(listeners.open(listener(ConnectionLimits::default())))
-        .expect("a door");
+        .expect("a listener");
     let banner = listeners.banners()[0].lines().next().expect("a line");
     let (_, address) = banner.split_once("ws://").expect("an address");
     let address = address.parse().expect("an address");
@@ -112,7 +112,7 @@ fn a_closing_listener_rejects_all_connections() {
     // them.
     let mut early: Vec<TcpStream> = (0..2).map(|_| connect(address)).collect();
     for stream in &mut early {
-        stream.write_all(b"GET /").expect("the door is open");
+        stream.write_all(b"GET /").expect("the listener is open");
     }
     let mut accepted = Websocket::connect(address);
     listeners.close();

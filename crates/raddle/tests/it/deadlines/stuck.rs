@@ -73,7 +73,7 @@ impl WatchedServer {
     }
 
     fn over_unix(&self) -> (u16, Value) {
-        let mut stream = UnixStream::connect(&self.socket).expect("the door is open");
+        let mut stream = UnixStream::connect(&self.socket).expect("the listener is open");
         stream
             .set_read_timeout(Some(TEST_TIMEOUT))
             .expect("an option");
@@ -94,7 +94,7 @@ async fn serve(options: Options, socket: &Path, beat: Sender<()>) -> (SocketAddr
             admin_pages: Some(admin_pages.clone()),
             ..listener(ConnectionLimits::default())
         };
-        listeners.open(listener).await.expect("a door");
+        listeners.open(listener).await.expect("a listener");
     }
     let beat = move || {
         let _ = beat.send(());

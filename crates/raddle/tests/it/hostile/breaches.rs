@@ -1,17 +1,17 @@
 //! Input that only a websocket can carry: protocol violations, fragments, binary frames.
 
 use super::expected::ExpectedReply;
-use super::frames::Random;
+use super::frames::FrameRng;
 use crate::support::websocket::{BINARY, CLOSE, CONTINUATION, FIN, PING, TEXT, frame};
 
 pub struct Breaches {
-    rng: Random,
+    rng: FrameRng,
     cap: usize,
 }
 
 impl Breaches {
     pub fn new(seed: u64, cap: usize) -> Self {
-        let rng = Random::new(seed ^ 0xb4ea);
+        let rng = FrameRng::new(seed ^ 0xb4ea);
         Self { rng, cap }
     }
 

@@ -3,9 +3,9 @@
 use ::support::Rng;
 
 /// The random choices of the generators.
-pub struct Random(Rng);
+pub struct FrameRng(Rng);
 
-impl Random {
+impl FrameRng {
     pub fn new(seed: u64) -> Self {
         Self(Rng::from_state(seed))
     }
@@ -32,7 +32,7 @@ impl Random {
 type FrameMembers = Vec<(String, String)>;
 
 pub struct Frames {
-    rng: Random,
+    rng: FrameRng,
     number: u64,
     cap: usize,
 }
@@ -41,7 +41,7 @@ impl Frames {
     /// Creates a generator whose oversized frames are over this cap.
     pub fn new(seed: u64, cap: usize) -> Self {
         Self {
-            rng: Random::new(seed),
+            rng: FrameRng::new(seed),
             number: 0,
             cap,
         }

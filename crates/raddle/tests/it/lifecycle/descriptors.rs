@@ -46,7 +46,7 @@ fn unauthenticated_peers_cannot_exhaust_descriptors() {
     std::fs::write(&file, "hello").expect("a file");
     let sockets: Vec<TcpStream> = (0..300)
         .map(|_| {
-            let mut socket = TcpStream::connect(address).expect("the door is open");
+            let mut socket = TcpStream::connect(address).expect("the listener is open");
             // The server may have closed it already.
             let _ = socket.write_all(b"G");
             socket
@@ -58,7 +58,7 @@ fn unauthenticated_peers_cannot_exhaust_descriptors() {
     }
     drop(sockets);
     let health = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\n\r\n");
-    eventually("a place at the door", || {
+    eventually("a free connection", || {
         (http::status(address, &health)? == 200).then_some(())
     });
     client.disconnect();

@@ -186,7 +186,7 @@ fn a_folder_that_lets_others_in_is_refused() {
 #[test]
 fn an_origin_is_refused_here_too() {
     let server = TestServer::start(&["--listen", "unix://"]);
-    let mut stream = UnixStream::connect(server.socket()).expect("the door is open");
+    let mut stream = UnixStream::connect(server.socket()).expect("the listener is open");
     stream
         .set_read_timeout(Some(TEST_TIMEOUT))
         .expect("an option");

@@ -44,7 +44,7 @@ impl RepositoryFixture {
         }
         sandbox
             .wrap(launch, &Policy::Confined(rules))
-            .expect("it is fenced")
+            .expect("it is sandboxed")
     }
 }
 

@@ -24,7 +24,7 @@ pub const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\n\
 
 /// Sends a request as it is, and reads the whole response.
 pub fn send(address: SocketAddr, request: &str) -> HttpResponse {
-    let mut stream = TcpStream::connect(address).expect("the door is open");
+    let mut stream = TcpStream::connect(address).expect("the listener is open");
     stream
         .set_read_timeout(Some(TEST_TIMEOUT))
         .expect("an option");
@@ -36,7 +36,7 @@ pub fn send(address: SocketAddr, request: &str) -> HttpResponse {
 
 /// The status of the response, if there is one: a server at capacity may just close the connection.
 pub fn status(address: SocketAddr, request: &str) -> Option<u16> {
-    let mut stream = TcpStream::connect(address).expect("the door is open");
+    let mut stream = TcpStream::connect(address).expect("the listener is open");
     stream
         .set_read_timeout(Some(TEST_TIMEOUT))
         .expect("an option");

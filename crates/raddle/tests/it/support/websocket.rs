@@ -49,13 +49,13 @@ impl Websocket {
 
     /// With more header lines, each ended by CR LF.
     pub fn connect_with(address: SocketAddr, headers: &str) -> Self {
-        let stream = TcpStream::connect(address).expect("the door is open");
+        let stream = TcpStream::connect(address).expect("the listener is open");
         stream.set_nodelay(true).expect("an option");
         Self::upgrade(TestStream::Tcp(stream), &address.to_string(), headers)
     }
 
     pub fn connect_unix(path: &Path) -> Self {
-        let stream = UnixStream::connect(path).expect("the door is open");
+        let stream = UnixStream::connect(path).expect("the listener is open");
         Self::upgrade(TestStream::Unix(stream), "localhost", "")
     }
 

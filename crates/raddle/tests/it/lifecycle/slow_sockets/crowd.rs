@@ -77,7 +77,7 @@ struct Dripper {
 
 impl Dripper {
     fn come(address: SocketAddr) -> Self {
-        let mut stream = TcpStream::connect(address).expect("the door is open");
+        let mut stream = TcpStream::connect(address).expect("the listener is open");
         stream.set_nonblocking(true).expect("an option");
         // The server may close it before it sends anything.
         let _ = stream.write_all(b"GET / HTTP/1.1\r\nX: ");
