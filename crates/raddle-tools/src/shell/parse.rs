@@ -357,13 +357,14 @@ impl ScriptParser {
         node: Node<'_>,
         text: &str,
     ) -> (bool, String) {
-        match statement {
-            Some(it) if self.spend(BYTE_COST * it.unread(node)) => {
-                let feeds_shell = it.feeds_shell(node, text);
-                (feeds_shell, it.reader.clone())
-            }
-            _ => (false, String::new()),
+        let Some(it) = statement.filter(|it| self.spend(BYTE_COST * it.unread(node))) else {
+            return (false, String::new());
+        };
+        let words = it.unread_words(node, text);
+        if !self.spend(WORD_COST * words.len()) {
+            return (false, String::new());
         }
+        (it.feeds_shell(node, &words), it.reader.clone())
     }
 
     /// Handles a variable that is set, or passed to a command.

@@ -137,12 +137,18 @@ impl Statement {
         node.start_byte().saturating_sub(self.read_to)
     }
 
-    /// Whether a shell reads the text at this node.
-    pub(super) fn feeds_shell(&mut self, node: Node<'_>, text: &str) -> bool {
+    /// Returns the words before this node that were not scanned yet.
+    pub(super) fn unread_words<'a>(&self, node: Node<'_>, text: &'a str) -> Vec<&'a str> {
         let before = text.get(self.read_to..node.start_byte());
-        let words = before
+        before
             .unwrap_or_default()
-            .split(|it: char| it.is_whitespace() || ";|&()<>`".contains(it));
+            .split(|it: char| it.is_whitespace() || ";|&()<>`".contains(it))
+            .filter(|it| !it.is_empty())
+            .collect()
+    }
+
+    /// Whether a shell reads the text at this node. Scans the words before it.
+    pub(super) fn feeds_shell(&mut self, node: Node<'_>, words: &[&str]) -> bool {
         for word in words {
             let name = word.replace(['\'', '"', '\\'], "");
             let last = name.rsplit('/').next().unwrap_or_default();

@@ -90,7 +90,9 @@ fn a_signal_drains() {
 
     // Idle clients are disconnected at once, and new ones are rejected.
     closes(idle, 1001);
-    eventually("the listener to be closed", || TcpStream::connect(address).err());
+    eventually("the listener to be closed", || {
+        TcpStream::connect(address).err()
+    });
     assert!(!server.socket().exists());
 
     drop(slow);

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::{fs, panic};
 
+use raddle_tools::shell::parse_line_counted;
+
 use super::property;
 
 fn replayed(target: &str, check: fn(&[u8])) {
@@ -32,4 +34,16 @@ fn repeated_text_is_parsed_within_the_budget() {
     replayed("shell_time", |input| {
         property::within_bounds(&property::repeated(input));
     });
+}
+
+/// The scan for a shell that reads a heredoc compares each word before it with lists of names.
+#[test]
+fn each_word_before_a_heredoc_costs_work() {
+    let line = |redirect: &str| {
+        let words = "a ".repeat(500);
+        format!("for it in {words}; do :; done {redirect}\nA\n")
+    };
+    let (_, without) = parse_line_counted(&line("<A"));
+    let (_, with) = parse_line_counted(&line("<<A"));
+    assert!(with > without + 500 * 100, "{with} after {without}");
 }
