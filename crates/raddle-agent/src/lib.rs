@@ -43,3 +43,6 @@ pub use subscriber::{Delivery, Permit, Subscriber};
 pub use threads::{Handle, Options, SubscribeResult, Threads};
 pub use tool_gate::{FixedRules, NoTools, NoWebhook};
 pub use tools::{NAME_BYTES_MAX, ToolsError, client_tools, is_tool_name};
+
+/// Target of all spans of this crate, so that one filter selects them; docs/operating.md names it.
+const SPANS: &str = "raddle_agent::spans";

@@ -20,7 +20,7 @@ use raddle_core::ports::{AppendError, Blobs, Journal};
 use raddle_core::{
     ChangeSettings, Command, CommandOutcome, CursorStatus, Envelope, Event, IdempotentRequest,
     RecordBody, Refusal, RequestNumber, Seq, Step, SubscriptionStart, Thread, ThreadId,
-    ThreadWriter, Token, WriterAction, WriterEnd,
+    ThreadWriter, Token, TurnId, WriterAction, WriterEnd,
 };
 use raddle_protocol::ThreadClosedNotification;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -100,7 +100,7 @@ impl TaskMessage {
     /// Replies with an error.
     pub(crate) fn refuse(self, error: AgentError) {
         match self {
-            Self::Command { reply_to, .. } => (reply_to.reply)(Err(error)),
+            Self::Command { reply_to, span, .. } => span.in_scope(|| (reply_to.reply)(Err(error))),
             Self::Subscribe { subscriber, .. } => drop((subscriber.reply)(Err(error))),
             // Dropping the sender informs the caller.
             Self::Unsubscribe { .. }
@@ -118,6 +118,8 @@ enum Caller {
     Command {
         reply: CommandReply,
         after: AfterCommand,
+        /// Id of the turn that the command starts, if it starts one.
+        turn: Option<TurnId>,
         /// Span of the caller on this thread.
         span: Span,
     },
@@ -246,7 +248,12 @@ impl Task {
                     let journal = self.journal.clone();
                     let append = journal.append(self.id, after, &records, class);
                     // Not at `info`: appends are as frequent as deltas.
-                    let span = tracing::debug_span!("append", records = records.len(), ?class);
+                    let span = tracing::debug_span!(
+                        target: crate::SPANS,
+                        "append",
+                        records = records.len(),
+                        ?class
+                    );
                     let shared = self.shared.clone();
                     let appending = shared.counters.append();
                     let result = self.during(append.instrument(span)).await;
@@ -448,13 +455,19 @@ impl Task {
                 after,
                 span,
             } => {
-                let span = tracing::info_span!(parent: &span, "thread", id = %self.id);
+                let turn = new_turn(&command).cloned();
+                let span = self.span_of(span);
                 let envelope = Envelope::Command {
                     command: *command,
                     token: Some(token),
                     key: idempotency.map(Box::new),
                 };
-                let caller = Caller::Command { reply, after, span };
+                let caller = Caller::Command {
+                    reply,
+                    after,
+                    turn,
+                    span,
+                };
                 (envelope, caller)
             }
             TaskMessage::Subscribe { subscriber, change } => {
@@ -495,6 +508,14 @@ impl Task {
         } else if let Some(turn) = interrupted_turn {
             self.cancel_turn_work(turn.as_ref());
         }
+    }
+
+    /// Returns the span of a caller on this thread. If the filter of the log excludes it, the
+    /// caller's own span still names the connection.
+    fn span_of(&self, caller: Span) -> Span {
+        let span =
+            tracing::info_span!(target: crate::SPANS, parent: &caller, "thread", id = %self.id);
+        if span.is_disabled() { caller } else { span }
     }
 
     /// Whether a command with the same key was executed before. The turn that it interrupted was
@@ -559,9 +580,19 @@ impl Task {
                 WriterAction::Reply(token, Err(refusal)) => self.refuse(token, refusal),
                 WriterAction::Reply(token, Ok(outcome)) => {
                     let caller = self.callers.remove(&token);
-                    if let Some(Caller::Command { reply, after, span }) = caller {
-                        if let CommandOutcome::Started { turn } = &outcome {
-                            self.turn_log.set_starter(turn, &span);
+                    if let Some(Caller::Command {
+                        reply,
+                        after,
+                        turn,
+                        span,
+                    }) = caller
+                    {
+                        // The outcome of a command with an idempotency key does not say whether
+                        // its turn starts.
+                        if let Some(turn) = turn
+                            && !matches!(outcome, CommandOutcome::Joined { .. })
+                        {
+                            self.turn_log.add_starter(turn, &span);
                         }
                         if after == AfterCommand::Unload {
                             self.notify_not_loaded();
@@ -599,10 +630,22 @@ impl Task {
                 }
             }
         }
+        self.turn_log.clear_starters();
         if let Some(stored) = self.writer.stored_thread() {
             let switched = self.subscribers.start_catch_ups(stored);
             self.shared.counters.fell_behind.add(switched);
         }
+    }
+}
+
+/// Returns the id of the turn that a command starts. Its input may join a running turn instead.
+fn new_turn(command: &Command) -> Option<&TurnId> {
+    match command {
+        Command::StartTurn(it) => Some(&it.turn),
+        Command::StartReview(it) => Some(&it.turn),
+        Command::StartQueued(it) => Some(&it.turn),
+        Command::RunShell(it) => Some(&it.turn),
+        _ => None,
     }
 }
 

@@ -458,7 +458,7 @@ impl ThreadRegistry {
             starter,
         );
         // The task outlives the request that loads the thread.
-        let span = tracing::info_span!(parent: None, "thread", %id);
+        let span = tracing::info_span!(target: crate::SPANS, parent: None, "thread", %id);
         let task = task.run().instrument(span.clone());
         let running = async move {
             // A panic ends only the task of its own thread. Aborting this wrapper also aborts the

@@ -399,8 +399,8 @@ impl Task {
             match greet(&self.address, &self.options).await {
                 Ok(session) => return Ok(session),
                 Err(error) => {
-                    tracing::info!(%error, attempt = *attempts, "reconnect attempt failed");
                     why = error.to_string();
+                    tracing::info!(error = why, attempt = *attempts, "reconnect attempt failed");
                 }
             }
         }

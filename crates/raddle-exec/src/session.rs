@@ -348,10 +348,16 @@ impl ExecSession {
             if let Some(params) = steer
                 && let Err(error) = client.call::<TurnSteer>(params).await
             {
-                tracing::warn!(%error, "cannot send the reason to the agent");
+                tracing::warn!(
+                    error = error.to_string(),
+                    "cannot send the reason to the agent"
+                );
             }
             if let Err(error) = client.answer(&reply.id, &reply.answer).await {
-                tracing::warn!(%error, "cannot send an answer to the server");
+                tracing::warn!(
+                    error = error.to_string(),
+                    "cannot send an answer to the server"
+                );
             }
         });
     }
@@ -392,7 +398,7 @@ impl ExecSession {
             };
             // The turn may have ended by then.
             if let Err(error) = client.call::<TurnInterrupt>(params).await {
-                tracing::debug!(%error, "the turn was not interrupted");
+                tracing::debug!(error = error.to_string(), "the turn was not interrupted");
             }
         });
     }

@@ -318,7 +318,7 @@ fn egress_name() -> String {
 /// Logs the approved command for which a sandboxed one waits, so that the user can end it.
 fn log_wait(HoldConflict { path, about }: &HoldConflict) {
     tracing::warn!(
-        path = %path.display(),
+        ?path,
         about,
         "a sandboxed command waits for an approved one that holds a file in a folder which both use; end that one, or \
          the folder becomes read-only to the other"

@@ -239,7 +239,7 @@ async fn handle_frame(frame: Frame, state: &Arc<ServerState>, session: &Arc<Sess
         }
         // `initialized`, the one notification of a client, changes nothing; neither do others.
         Ok(Inbound::Notification(notification)) => {
-            tracing::trace!(method = %notification.method, "notification");
+            tracing::trace!(method = &*notification.method, "notification");
         }
         Ok(Inbound::Response(response)) => {
             if !relay::forward_answer(session, &response.id, &frame) {

@@ -9,9 +9,11 @@
 //! The work of an `async fn` runs on a task of its own. A plain `fn` runs where the call left its
 //! lane, which is the task of the connection if the lane was free: it must not block.
 
-use std::future::Ready;
+use std::future::{Ready, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use raddle_protocol::table::Method;
 
@@ -93,9 +95,29 @@ where
     H: Handler<M, Form>,
 {
     let _entered = call.reply.span().clone().entered();
-    let started = catch_unwind(AssertUnwindSafe(|| handler.start(state, call)));
-    started.unwrap_or_else(|_| {
-        tracing::error!(method = M::NAME, "a handler panicked");
-        None
+    let connection = call.session.number;
+    match catch_unwind(AssertUnwindSafe(|| handler.start(state, call))) {
+        Ok(work) => work.map(|work| log_panic(work, M::NAME, connection)),
+        Err(_) => {
+            panicked(M::NAME, connection);
+            None
+        }
+    }
+}
+
+/// Does the work of a handler. A panic ends it, and is logged.
+async fn log_panic(work: impl Future<Output = ()>, method: &'static str, connection: u64) {
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+        polled.unwrap_or_else(|_| {
+            panicked(method, connection);
+            Poll::Ready(())
+        })
     })
+    .await;
+}
+
+fn panicked(method: &'static str, connection: u64) {
+    tracing::error!(connection, method, "a handler panicked");
 }

@@ -235,7 +235,12 @@ impl Session {
         match request(&id, method, params) {
             Ok(frame) => self.outgoing.send(frame),
             Err(error) => {
-                tracing::error!(method, %error, "a request to a client cannot be serialised")
+                tracing::error!(
+                    connection = self.number,
+                    method,
+                    %error,
+                    "a request to a client cannot be serialised"
+                );
             }
         }
     }

@@ -26,6 +26,7 @@ impl Task {
                     .with_goal(thread.has_active_goal());
                 let meter = UsageMeter::default();
                 let span = tracing::info_span!(
+                    target: crate::SPANS,
                     parent: &self.turn_log.span(),
                     "model_call",
                     provider = settings.provider.as_deref(),
@@ -101,6 +102,7 @@ impl Task {
             return;
         };
         let span = tracing::info_span!(
+            target: crate::SPANS,
             parent: &self.turn_log.span(),
             "tool_call",
             tool = open.item.call.as_ref().map(|it| it.tool.as_str()),

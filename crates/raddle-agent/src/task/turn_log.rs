@@ -8,9 +8,9 @@ use crate::counters::failure_kind;
 /// Data on the turns of a thread for the log.
 #[derive(Default)]
 pub(super) struct TurnLog {
-    /// A turn that a caller started, and the caller's span, until the turn's first record is
-    /// announced.
-    starter: Option<(TurnId, Span)>,
+    /// Callers that may have started a turn: its id, and the caller's span. Empty between two
+    /// batches of actions: the reply to a caller and the start of its turn are in the same batch.
+    starters: Vec<(TurnId, Span)>,
     running: Option<RunningTurn>,
 }
 
@@ -36,11 +36,16 @@ impl TurnLog {
         self.running = turn.map(|it| RunningTurn::new(it.id.clone(), started_at, &Span::current()));
     }
 
-    /// Notes the caller that started a turn.
-    pub(super) fn set_starter(&mut self, turn: &TurnId, caller: &Span) {
+    /// Notes the caller whose command starts this turn, unless its input joins another one.
+    pub(super) fn add_starter(&mut self, turn: TurnId, caller: &Span) {
         if !caller.is_disabled() {
-            self.starter = Some((turn.clone(), caller.clone()));
+            self.starters.push((turn, caller.clone()));
         }
+    }
+
+    /// Forgets the callers of a batch, also those whose command started no turn.
+    pub(super) fn clear_starters(&mut self) {
+        self.starters.clear();
     }
 
     /// Returns the span of the running turn, or the current span if no turn runs.
@@ -56,8 +61,8 @@ impl TurnLog {
     pub(super) fn follow(&mut self, thread: &Thread, event: &Event, at: Timestamp) {
         match event {
             Event::TurnStarted(it) => {
-                let starter = self.starter.take_if(|(turn, _)| *turn == it.turn);
-                let parent = starter.map_or_else(Span::current, |(_, caller)| caller);
+                let starter = self.starters.iter().find(|(turn, _)| *turn == it.turn);
+                let parent = starter.map_or_else(Span::current, |(_, caller)| caller.clone());
                 self.running = Some(RunningTurn::new(it.turn.clone(), Some(at), &parent));
             }
             Event::ModelCalled(it) => self.turn(thread, &it.turn).model = it.model.clone(),
@@ -82,7 +87,7 @@ impl TurnLog {
 impl RunningTurn {
     fn new(id: TurnId, started_at: Option<Timestamp>, parent: &Span) -> Self {
         Self {
-            span: tracing::info_span!(parent: parent, "turn", %id),
+            span: tracing::info_span!(target: crate::SPANS, parent: parent, "turn", %id),
             id,
             started_at,
             model: None,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tracing::subscriber::DefaultGuard;
 
-/// The log of the tasks on the current thread, at the level `info`, until it is dropped.
+/// The log of the tasks on the current thread until it is dropped.
 pub struct MemoryLog {
     written: WrittenLog,
     _guard: DefaultGuard,
@@ -15,11 +15,17 @@ pub struct MemoryLog {
 struct WrittenLog(Arc<Mutex<Vec<u8>>>);
 
 impl MemoryLog {
+    /// A log at the level `info`.
     pub fn start() -> Self {
+        Self::with_filter("info")
+    }
+
+    /// A log with this filter, which is written as `RADDLE_LOG` is.
+    pub fn with_filter(filter: &str) -> Self {
         let written = WrittenLog::default();
         let writer = written.clone();
         let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::INFO)
+            .with_env_filter(filter)
             .with_ansi(false)
             .without_time()
             .with_target(false)

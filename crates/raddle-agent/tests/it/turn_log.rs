@@ -3,7 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use raddle_agent::{Options, Threads};
+use raddle_core::ports::Journal;
 use raddle_core::{Recovery, ThreadId};
+use raddle_store::{FaultMode, FaultyJournal};
+use tokio::sync::oneshot;
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id};
 use tracing::{Instrument, Subscriber, info_span};
@@ -12,7 +15,7 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 
 use super::memory_log::MemoryLog;
 use super::script::{ScriptLine, ScriptedAnswers};
-use super::{begin, client, execute, journal, options, threads, turn, until};
+use super::{begin, client, execute, interrupt, journal, options, rename, threads, turn, until};
 
 #[tokio::test]
 async fn the_end_of_a_turn_names_the_request_that_started_it() {
@@ -39,6 +42,73 @@ async fn the_end_of_a_turn_names_the_request_that_started_it() {
             format!("thread{{id={id}}}:turn{{id=t2}}: {rest}"),
         ]
     );
+}
+
+/// The first turn ends before it is stored, so both turns start in one batch.
+#[tokio::test]
+async fn each_turn_of_a_batch_names_its_own_request() {
+    let log = MemoryLog::start();
+    let journal = Arc::new(FaultyJournal::new());
+    let port: Arc<dyn Journal> = journal.clone();
+    let (threads, _) = threads(&port, &[&[ScriptLine::Says("hello")]]);
+    let (me, mut deliveries) = client();
+    let id = ThreadId::mint();
+    let thread = begin(&threads, id, me).await;
+    journal.set(FaultMode::Slow);
+    thread.send_command(rename(Some("a")), |_| {}).await;
+    // The commands that arrive during this write are decided together after it.
+    while journal.waiting() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let commands = [
+        (7, turn("t1", "hi")),
+        (8, interrupt()),
+        (9, turn("t2", "hi")),
+    ];
+    for (request, command) in commands {
+        let sent = thread.send_command(command, |_| {});
+        sent.instrument(info_span!("request", id = request)).await;
+    }
+    journal.set(FaultMode::Healthy);
+    for _ in ["t1", "t2"] {
+        until(&mut deliveries, "turn/completed").await;
+    }
+    let lines = log.lines_with("turn ended");
+    let starts = lines.iter().map(|it| it.split(" duration_ms").next());
+    let starts: Vec<_> = starts.collect();
+    let expected = [(7, "t1", "interrupted"), (9, "t2", "completed")];
+    let expected = expected.map(|(request, turn, outcome)| {
+        format!(
+            "request{{id={request}}}:thread{{id={id}}}:turn{{id={turn}}}: turn ended outcome={outcome:?}"
+        )
+    });
+    assert_eq!(starts, expected.each_ref().map(|it| Some(it.as_str())));
+}
+
+/// A filter may exclude the span of the thread. The reply is then in the span of its caller.
+#[tokio::test]
+async fn a_reply_is_logged_in_the_span_of_its_caller() {
+    for filter in ["info", "info,raddle_agent=warn"] {
+        let log = MemoryLog::with_filter(filter);
+        let (threads, _) = threads(&journal(), &[]);
+        let (me, _deliveries) = client();
+        let id = ThreadId::mint();
+        let thread = begin(&threads, id, me).await;
+        let (replied, reply) = oneshot::channel();
+        let on_reply = move |outcome: Result<_, _>| {
+            tracing::info!("replied");
+            drop(replied.send(outcome));
+        };
+        let sent = thread.send_command(rename(Some("a")), on_reply);
+        sent.instrument(info_span!("request", id = 7)).await;
+        reply.await.expect("a reply").expect("a name");
+        let span = match filter {
+            "info" => format!(":thread{{id={id}}}"),
+            _ => String::new(),
+        };
+        let expected = format!("request{{id=7}}{span}: replied");
+        assert_eq!(log.lines_with("replied"), [expected], "{filter}");
+    }
 }
 
 #[tokio::test]

@@ -91,7 +91,11 @@ impl FollowedThread {
             },
             known => {
                 if let Some(Err(error)) = known {
-                    tracing::warn!(method = %inbound.method, %error, "the params of a notification cannot be parsed");
+                    tracing::warn!(
+                        method = &*inbound.method,
+                        error = error.to_string(),
+                        "the params of a notification cannot be parsed"
+                    );
                 }
                 ThreadEvent::Unknown {
                     method: inbound.method.clone().into_owned(),

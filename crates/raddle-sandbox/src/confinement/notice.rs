@@ -91,7 +91,9 @@ pub(crate) fn log(notices: &[Notice]) {
     let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
     for notice in notices {
         if logged.len() < LOGGED_MAX && logged.insert(notice.clone()) {
-            tracing::warn!("{notice}");
+            // A folder that a command named must not forge a line.
+            let text = notice.to_string().replace(char::is_control, "\u{fffd}");
+            tracing::warn!("{text}");
         }
     }
 }

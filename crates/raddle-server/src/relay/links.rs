@@ -140,6 +140,8 @@ pub(super) type ResponseCallback = Box<dyn FnOnce(PeerResponse<'_>) + Send>;
 
 pub(crate) struct PeerLink {
     pub(super) outgoing: Outgoing,
+    /// Number of the client's connection, for the log.
+    pub(super) connection: u64,
     /// None once the link has ended.
     pending: Mutex<Option<PendingRequests>>,
 }
@@ -151,9 +153,10 @@ struct PendingRequests {
 }
 
 impl PeerLink {
-    pub(super) fn new(outgoing: Outgoing) -> Self {
+    pub(super) fn new(outgoing: Outgoing, connection: u64) -> Self {
         Self {
             outgoing,
+            connection,
             pending: Mutex::new(Some(PendingRequests::default())),
         }
     }
@@ -173,7 +176,8 @@ impl PeerLink {
             }
             Err(error) => {
                 drop(pending);
-                tracing::error!(method, %error, "a request cannot be serialised");
+                let connection = self.connection;
+                tracing::error!(connection, method, %error, "a request cannot be serialised");
                 callback(PeerResponse::NotSent);
             }
         }
@@ -199,7 +203,11 @@ impl PeerLink {
             Id::String(_) => None,
         };
         let Some(callback) = callback else {
-            return tracing::warn!(id = %response.id, "response to an unknown request id from another process");
+            return tracing::warn!(
+                connection = self.connection,
+                id = ?response.id,
+                "response to an unknown request id from another process"
+            );
         };
         callback(match response.outcome {
             Ok(result) => PeerResponse::Result(result),

@@ -41,14 +41,20 @@ impl PeerLink {
         connection: Connection,
         introduction: &InitializeParams,
     ) -> Arc<Self> {
-        let link = Arc::new(Self::new(connection.outgoing));
+        let number = session.number;
+        let link = Arc::new(Self::new(connection.outgoing, number));
         if let Ok(params) = to_raw_value(&relayed_params(introduction)) {
             link.send_request(
                 Initialize::NAME,
                 &params,
-                Box::new(|response| {
+                Box::new(move |response| {
                     if let PeerResponse::Error(error) = response {
-                        tracing::warn!(error = %error.message, "another process rejected a client");
+                        let error = &*error.message;
+                        tracing::warn!(
+                            connection = number,
+                            error,
+                            "another process rejected a client"
+                        );
                     }
                 }),
             );
@@ -81,7 +87,8 @@ impl PeerLink {
     ) {
         while let Some(frame) = self.next(&mut incoming).await {
             let Frame::Message(frame) = frame else {
-                tracing::warn!("a message of another process was too long");
+                let connection = session.number;
+                tracing::warn!(connection, "a message of another process was too long");
                 break;
             };
             let mut ends_subscription = false;
@@ -115,7 +122,8 @@ impl PeerLink {
                     answers::request_of_id(&request.id).map(|(id, _)| id)
                 }
                 Err(fault) => {
-                    tracing::warn!(?fault, "invalid message from another process");
+                    let connection = session.number;
+                    tracing::warn!(connection, ?fault, "invalid message from another process");
                     continue;
                 }
             };
@@ -147,7 +155,8 @@ impl PeerLink {
             match timeout(SILENCE_TIMEOUT, incoming.next()).await {
                 Ok(frame) => return frame,
                 Err(_) if is_probed => {
-                    tracing::warn!("another process does not respond");
+                    let connection = self.connection;
+                    tracing::warn!(connection, "another process does not respond");
                     return None;
                 }
                 Err(_) if self.has_pending_requests() => {

@@ -101,7 +101,12 @@ impl ChangeNotifier {
                         false
                     }
                     Err(error) => {
-                        tracing::warn!(path = %self.path_watch.path.display(), ?error, "a watched path was lost");
+                        tracing::warn!(
+                            connection = self.session.upgrade().map(|it| it.number),
+                            path = ?self.path_watch.path,
+                            ?error,
+                            "a watched path was lost"
+                        );
                         false
                     }
                 };

@@ -1,10 +1,14 @@
 //! A connection from its first request to its end, with a misbehaving client.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::future::ready;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use raddle_rpc::{Close, ConnectionLimits};
-use raddle_server::{Options, Server};
+use raddle_core::ports::BoxFuture;
+use raddle_rpc::{Close, Connection, ConnectionLimits, DialError};
+use raddle_server::{Options, Peers, Server};
 use serde_json::{Value, json};
 
 use crate::client::{ConfigWriteLock, StalledClient, TestClient, base64, id_of, is_slow_answer};
@@ -343,4 +347,79 @@ async fn a_panic_in_a_connections_own_task_ends_that_connection_only() {
     let answer = other.ask("account/read", json!({})).await;
     answer.expect("the other goes on");
     drop(slow);
+}
+
+/// The other processes of a home, which cannot be listed.
+#[derive(Debug)]
+struct PanickingPeers;
+
+impl Peers for PanickingPeers {
+    fn alive(&self) -> BoxFuture<'_, Vec<String>> {
+        async fn fault() -> Vec<String> {
+            tokio::task::yield_now().await;
+            panic!("a fault in a handler that has waited");
+        }
+        Box::pin(fault())
+    }
+
+    fn dial<'a>(
+        &'a self,
+        _: &'a str,
+        _: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Connection, DialError>> {
+        let refused = DialError::Refused("it is not there".to_owned());
+        Box::pin(ready(Err(refused)))
+    }
+}
+
+/// The lines at the level `error`, as a list of fields.
+#[derive(Clone, Default)]
+struct ErrorLog(Arc<Mutex<Vec<BTreeMap<String, String>>>>);
+
+impl tracing::Subscriber for ErrorLog {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::ERROR
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut fields = BTreeMap::new();
+        let mut visit = |field: &tracing::field::Field, value: &dyn Debug| {
+            fields.insert(field.name().to_owned(), format!("{value:?}"));
+        };
+        event.record(&mut visit);
+        self.0.lock().expect("lines").push(fields);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn a_panic_in_a_handler_that_waits_is_logged_and_answered() {
+    let harness = Harness::new();
+    let options = Options {
+        peers: Some(Arc::new(PanickingPeers)),
+        ..harness.options()
+    };
+    let mut server = Server::open(options, crate::script::threads(&[])).expect("a server");
+    let mut client = TestClient::connect(&mut server).await;
+    let log = ErrorLog::default();
+    let _log_guard = tracing::subscriber::set_default(log.clone());
+    let error = client.ask("thread/list", json!({})).await;
+    assert_eq!(error.expect_err("an error")["code"], -32603);
+    let written = log.0.lock().expect("lines").clone();
+    let lines = written.iter().map(|it| (&*it["message"], &*it["method"]));
+    let lines: Vec<_> = lines.collect();
+    assert_eq!(lines, [("a handler panicked", r#""thread/list""#)]);
+    let answer = client.ask("account/read", json!({})).await;
+    answer.expect("the connection goes on");
 }

@@ -48,7 +48,7 @@ impl Quarantine {
             tracing::warn!(
                 thread = thread.map(tracing::field::display),
                 number,
-                %why,
+                why = why.to_string(),
                 "a damaged thread is not listed: run `raddle thread verify`"
             );
         }

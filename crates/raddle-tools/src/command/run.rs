@@ -287,7 +287,7 @@ pub(super) async fn hold(
     let result = sandbox.holds().hold(command.to_owned(), paths).await;
     result.map_err(|error| match error {
         HoldError::Busy(HoldConflict { path, about }) => {
-            tracing::info!(path = %path.display(), about, "an approved command timed out waiting for a sandboxed command");
+            tracing::info!(?path, about, "an approved command timed out waiting for a sandboxed command");
             ToolCallError::new(format!(
                 "a command in the sandbox, of another thread or client, still runs and may write {}, which the approval of \
                  this command covers: {}. Wait until it is over, or ask the user to end it, and call again.",
@@ -303,7 +303,7 @@ pub(super) async fn hold(
 /// access.
 fn narrowed_note(conflicts: &[HoldConflict]) -> Option<String> {
     let it = conflicts.first()?;
-    tracing::info!(path = %it.path.display(), about = it.about, "a sandboxed command has only read access where files are held");
+    tracing::info!(path = ?it.path, about = it.about, "a sandboxed command has only read access where files are held");
     Some(format!(
         "The folder around {} was read-only for this command: a command that the user approved runs outside the sandbox \
          and its files must not change until it has ended: {}. End it first if you must write there; files that it does \

@@ -29,7 +29,8 @@ pub(crate) async fn handle(
     {
         // The account is still known if its token cannot be renewed.
         let (provider, why) = (&provider.name, why.to_string());
-        tracing::warn!(provider, why, "the token was not renewed");
+        let connection = request.session.number;
+        tracing::warn!(connection, provider, why, "the token was not renewed");
     }
     let is_required = match &provider.key {
         KeySource::Stored(it) => it.is_required,

@@ -251,7 +251,8 @@ impl ProcessRun {
                     deadline,
                     timed_out_before_start
                 },
-                &is_over
+                &is_over,
+                session.number
             ),
             pump(OutputStream::Stdout).run(&stdout),
             all_stderr
@@ -285,6 +286,7 @@ async fn end(
     control: &Control,
     limit: TimeLimit,
     is_over: &watch::Sender<bool>,
+    connection: u64,
 ) -> i32 {
     let mut timed_out = limit.timed_out_before_start;
     let report = {
@@ -309,6 +311,7 @@ async fn end(
     } = report;
     if !survivors.is_empty() {
         tracing::error!(
+            connection,
             ?survivors,
             "processes of a command could not be ended and still run; end them by hand"
         );
@@ -320,7 +323,10 @@ async fn end(
         _ if timed_out => TIMED_OUT,
         Some(status) => status.code(),
         None => {
-            tracing::error!("a keeper was killed; processes of its command may still run");
+            tracing::error!(
+                connection,
+                "a keeper was killed; processes of its command may still run"
+            );
             LOST
         }
     }

@@ -35,7 +35,7 @@ pub(crate) fn handle_answer(
     let handle = named_request.and_then(|(id, _)| state.threads.live(id));
     let (Some((id, request)), Some(handle)) = (named_request, handle) else {
         session.counts.noise();
-        tracing::info!(id = %response.id, "response to an unknown request id");
+        tracing::info!(id = ?response.id, "response to an unknown request id");
         return;
     };
     // Even a short answer has a cost.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{MockClient, MockModel};
+use crate::support::request;
 use crate::support::server::TestServer;
 
 /// A token costs a thousandth of a dollar.
@@ -15,7 +16,15 @@ fn client(script: &str, format: &str) -> MockClient {
     arguments.extend(["-c".to_owned(), PRICES.to_owned()]);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let variables = [("RADDLE_LOG", "info"), ("RADDLE_LOG_FORMAT", format)];
-    MockClient::at(mock, TestServer::start_with(&arguments, &variables))
+    let mut server = TestServer::start_with(&arguments, &variables);
+    let mut pipes = server.pipes();
+    let params = json!({
+        "clientInfo": { "name": "it", "version": "0" },
+        "capabilities": { "extensions": { "raddle/idempotency": {} } },
+    });
+    let answer = pipes.ask(&request("hello", "initialize", params));
+    assert!(answer["result"].is_object(), "{answer}");
+    MockClient::on(mock, server, pipes)
 }
 
 /// Ends the server, and returns its log.
@@ -58,12 +67,13 @@ fn the_end_of_each_turn_is_one_line_that_names_its_request() {
         json!({ "outcome": "failed", "failure": "rate_limit", "model": "mock" }),
         json!({ "outcome": "interrupted", "failure": null, "model": "mock" }),
     ];
-    for end in &expected_ends {
+    for (end, key) in expected_ends.iter().zip([None, Some("key"), None]) {
         let input = json!([{ "type": "text", "text": "go on" }]);
-        client.ask(
-            "turn/start",
-            json!({ "threadId": client.thread, "input": input }),
-        );
+        let mut params = json!({ "threadId": client.thread, "input": input });
+        if let Some(key) = key {
+            params["clientRequestId"] = key.into();
+        }
+        client.ask("turn/start", params);
         let request = client.last_id;
         let messages = client.until(|it| it["method"] == "turn/started");
         let turn = messages.last().expect("a turn")["params"]["turn"]["id"].clone();
@@ -103,10 +113,12 @@ fn the_end_of_each_turn_is_one_line_that_names_its_request() {
     assert_eq!(spans, [&json!([connection])]);
 }
 
-/// An id of the client's choice cannot forge a line.
+/// An id of the client's choice cannot forge a line, neither in a span nor in a field.
 #[test]
 fn a_line_of_text_begins_with_its_spans() {
     let mut client = client("", "text");
+    let stray = json!({ "id": "a\n\u{1b}[1mforged", "result": {} });
+    client.pipes.send(stray.to_string().as_bytes());
     let thread = client.thread.clone();
     let mut expected_lines = Vec::new();
     for (id, shown) in [
@@ -126,6 +138,10 @@ fn a_line_of_text_begins_with_its_spans() {
         ));
     }
     let log = log_of(client);
+    let stray_lines: Vec<&String> = log.iter().filter(|it| it.contains("forged")).collect();
+    let expected_stray = r#"response to an unknown request id id=String("a\n\u{1b}[1mforged")"#;
+    let is_one_line = matches!(stray_lines[..], [line] if line.ends_with(expected_stray));
+    assert!(is_one_line, "{log:?}");
     let ends: Vec<&String> = log.iter().filter(|it| it.contains("turn ended")).collect();
     assert_eq!(ends.len(), expected_lines.len(), "{log:?}");
     for (line, expected) in ends.iter().zip(&expected_lines) {
