@@ -265,7 +265,8 @@ fn served_by(served_by: ServedBy) -> &'static str {
         ServedBy::Creator => "the node that receives it, which then owns the new thread",
         ServedBy::Owner => "the node that owns the thread",
         ServedBy::Subscription => {
-            "the node that sends the client the events of the thread, else the node that receives it"
+            "the node that sends the client the events of the thread, \
+             else the node that receives it"
         }
     }
 }
