@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use data_encoding::HEXLOWER;
@@ -12,7 +12,6 @@ use raddle_protocol::{
     ConfigWriteResponse, OverriddenMetadata, SystemConfigLayerSource, UserConfigLayerSource,
     WriteStatus,
 };
-use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use crate::config_error::{ConfigError, ConfigWriteError};
@@ -52,8 +51,6 @@ pub struct State {
     warnings: Vec<ConfigWarningNotification>,
     /// The warnings about invalid values that are in force.
     pub(crate) problems: Vec<String>,
-    /// All models it names, as `model/list` returns them; serialised on first use.
-    pub model_list: OnceLock<Box<RawValue>>,
 }
 
 /// Stamp of a file; it differs once the file has changed.
@@ -312,7 +309,6 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
         merged,
         warnings,
         problems,
-        model_list: OnceLock::new(),
     })
 }
 
@@ -327,7 +323,6 @@ impl State {
             merged: keys::without_invalid(&self.merged),
             warnings: Vec::new(),
             problems: Vec::new(),
-            model_list: OnceLock::new(),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::policy::Ruling;
 use crate::{
     Ask, Briefed, Cause, CommandRun, Forked, GoalStatus, InjectedItem, Input, Item, ItemBody,
     ItemId, ItemPart, ItemStatus, ModelEnd, Output, PlanStep, Price, Recovery, RequestAnswer,
-    RequestNumber, RevertPoint, ThreadStarted, Timestamp, TurnId, TurnKind, Usage,
+    RequestNumber, Span, ThreadStarted, Timestamp, TurnId, TurnKind, Usage,
 };
 use crate::{Epoch, Failure, Seq};
 
@@ -193,6 +193,17 @@ pub struct Revert {
     pub point: RevertPoint,
     /// Principal that sent the command.
     pub principal: Option<String>,
+}
+
+/// The part of a thread's state that a revert to this point needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RevertPoint {
+    /// Parts of the history that counted.
+    pub lineage: Vec<Span>,
+    /// Number of turns that counted.
+    pub turns: u64,
+    /// Estimated tokens in the model's context.
+    pub context_tokens: u64,
 }
 
 /// Hands input to a thread.

@@ -36,7 +36,7 @@ pub use budget::ModelUsage;
 pub use goal::Goal;
 pub use open_item::OpenItem;
 pub use queued_input::QueuedInput;
-pub use state::{Base, CursorStatus, LastTurn, OpenRequest, OpenTurn, RevertPoint, Status, Thread};
+pub use state::{Base, CursorStatus, LastTurn, OpenRequest, OpenTurn, Status, Thread};
 pub use wait_reason::{ToolRef, WaitReason};
 
 use crate::{

@@ -281,10 +281,10 @@ macro_rules! lane {
 
 /// Declares the methods. A row says with `safe(…)` that observers may send the request (`reads`)
 /// and that it may be sent again (`repeatable`). Without that, the gate rejects it from observers,
-/// and clients do not repeat it.
+/// and clients do not repeat it without a `clientRequestId`.
 ///
 /// The lane determines the node that serves a request: the owner of a thread for the lane of that
-/// thread, any node for other lanes. A row that differs has `served_by(…)`.
+/// thread, the node that receives it for other lanes. A row that differs has `served_by(…)`.
 macro_rules! methods {
     ($(
         $(#[doc = $doc:literal])+

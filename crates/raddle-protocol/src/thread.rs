@@ -122,18 +122,6 @@ open_enum! {
     }
 }
 
-externally_tagged! {
-    /// When the agent may delegate work to other agents.
-    pub enum MultiAgentMode or ExplicitRequestOnly {
-        /// Only if the user asks for it. This is the default.
-        ExplicitRequestOnly = "explicitRequestOnly",
-        /// Whenever the agent considers it useful.
-        Proactive = "proactive",
-        /// As described by the custom text.
-        Custom(String) = "custom",
-    }
-}
-
 /// A durable conversation with one workspace. Most members may be null; times are in seconds since
 /// the epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -329,6 +329,30 @@ open_enum! {
     }
 }
 
+keyed! {
+    /// When the agent may delegate work to other agents.
+    pub enum MultiAgentMode or ExplicitRequestOnly {
+        /// Only if the user asks for it. This is the default.
+        ExplicitRequestOnly = "explicitRequestOnly",
+        /// Whenever the agent considers it useful.
+        Proactive = "proactive",
+        /// As described by the custom text.
+        Custom(String) = "custom",
+    }
+}
+
+/// An environment in which tools run, as a client selects it for a thread or a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnEnvironmentParams {
+    /// Working directory, in the path syntax of that environment.
+    pub cwd: String,
+    /// Id of the environment.
+    pub environment_id: String,
+    /// Root directories of the workspace in that environment. Null means `cwd` alone.
+    pub runtime_workspace_roots: Option<Vec<String>>,
+}
+
 open_enum! {
     /// How much of a turn its `items` contain. `thread/turns/list` lets the client choose; the
     /// default there is `summary`.

@@ -52,11 +52,14 @@ impl<M: Method> Call<M> {
     /// Like [`Self::on_disk`], for files in the server's own home. All connections share these
     /// threads, so a connection whose own threads all block does not hold up the configuration's
     /// lane.
-    pub(crate) async fn at_home<F>(self, state: &ServerState, work: F)
+    pub(crate) async fn at_home<F>(self, state: Arc<ServerState>, work: F)
     where
         F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
     {
-        self.on(&state.home, work).await;
+        let home = state.home.clone();
+        // The server may end while the work waits for the disk.
+        drop(state);
+        self.on(&home, work).await;
     }
 
     async fn on<F>(self, disk: &DiskExecutor, work: F)

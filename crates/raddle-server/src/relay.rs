@@ -77,7 +77,11 @@ pub(crate) fn forward_answer(session: &Session, id: &Id, frame: &Bytes) -> bool 
     };
     if link.outgoing.queued_bytes() + frame.len() > ANSWERS_BYTES_MAX {
         session.counts.noise();
-        tracing::warn!(connection = session.number, ?id, "too many pending answers; one was dropped");
+        tracing::warn!(
+            connection = session.number,
+            ?id,
+            "too many pending answers; one was dropped"
+        );
     } else {
         link.outgoing.send(frame.clone());
     }

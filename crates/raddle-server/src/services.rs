@@ -6,6 +6,7 @@ pub(crate) mod catalogue;
 pub(crate) mod config_loader;
 pub(crate) mod config_problems;
 pub(crate) mod files;
+pub(crate) mod model_list_cache;
 pub(crate) mod pages;
 pub(crate) mod processes;
 pub(crate) mod profiles;
@@ -28,6 +29,7 @@ use self::accounts::Accounts;
 use self::agent_deps::AgentDeps;
 use self::catalogue::Catalogue;
 use self::config_loader::{ConfigLoader, ConfigSnapshot};
+use self::model_list_cache::ModelListCache;
 use self::searches::Searches;
 use self::watches::PathWatcher;
 use crate::disk::{DiskExecutor, DiskPool};
@@ -55,6 +57,7 @@ pub(crate) struct ServerState {
     pub(crate) accounts: Accounts,
     /// The models that vendors offer.
     pub(crate) catalogue: Catalogue,
+    pub(crate) model_list: ModelListCache,
     pub(crate) searches: Searches,
     pub(crate) watcher: PathWatcher,
     pub(crate) threads: Threads,
@@ -106,6 +109,7 @@ impl ServerState {
             config_loader: ConfigLoader::default(),
             accounts: Accounts::default(),
             catalogue: Catalogue::default(),
+            model_list: ModelListCache::default(),
             searches: Searches::default(),
             watcher: PathWatcher::default(),
             threads,

@@ -35,7 +35,7 @@ pub enum HostsError {
     Config(#[from] CommandConfigError),
     /// The rules name an invalid host.
     #[error("The rules cannot be used: {0}")]
-    Rules(#[source] egress::BadRule),
+    Rules(egress::BadRule),
 }
 
 pub(crate) struct ToolDeps {

@@ -39,14 +39,19 @@ impl ChildGuard {
         self.child.wait()?;
         Ok(())
     }
-}
 
-impl Drop for ChildGuard {
-    fn drop(&mut self) {
+    /// Kills the process with its group, and waits for its end. Dropping it does the same.
+    pub fn end(&mut self) {
         self.group.kill();
         // It may have left the group. An exited process cannot be killed.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+impl Drop for ChildGuard {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

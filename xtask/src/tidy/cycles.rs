@@ -1,8 +1,10 @@
 //! Import cycles: in each crate, no more than three modules import each other in a circle.
 //!
-//! A module is a file. An import is a `use`, or a path that begins with `crate`, `super`, `self` or the
-//! name of a submodule. It counts for the module that defines the name, also where the name comes through
-//! a re-export. A module contains its submodules, so its imports from them are no part of a cycle.
+//! A module is a file. An import is a `use`, or a path that begins with `crate`, `super`, `self`,
+//! the name of a submodule or a name that a `use` imports. It counts for the module that defines
+//! the name, also where the name comes through a re-export. A glob counts for the modules that
+//! define the capitalised names of the file. A module contains its submodules, so its imports from
+//! them are no part of a cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,8 +67,21 @@ fn display(module: &[String]) -> String {
 /// A path of an import, and whether it is a re-export.
 struct ImportPath {
     is_public: bool,
+    /// The name that the import defines; `*` for a glob.
+    name: String,
     segments: Vec<String>,
 }
+
+impl ImportPath {
+    /// The path whose names a glob imports.
+    fn glob(&self) -> Option<&[String]> {
+        let (last, path) = self.segments.split_last()?;
+        (last == "*").then_some(path)
+    }
+}
+
+/// Names of modules that a search has visited; re-exports may form a circle.
+type Visited = BTreeSet<(ModulePath, String)>;
 
 struct Modules {
     imports: BTreeMap<ModulePath, Vec<ImportPath>>,
@@ -74,6 +89,8 @@ struct Modules {
     names: BTreeMap<ModulePath, BTreeSet<String>>,
     /// Paths in the code of each module outside `use`.
     paths: BTreeMap<ModulePath, Vec<Vec<String>>>,
+    /// Capitalised names in the code of each module outside `use`.
+    types: BTreeMap<ModulePath, BTreeSet<String>>,
 }
 
 impl Modules {
@@ -82,24 +99,45 @@ impl Modules {
             imports: BTreeMap::new(),
             names: BTreeMap::new(),
             paths: BTreeMap::new(),
+            types: BTreeMap::new(),
         };
         for (module, text) in texts {
             let words = words(&text);
             let (imports, rest) = split_imports(&words);
             modules.names.insert(module.clone(), defined(&rest));
             modules.paths.insert(module.clone(), inline_paths(&rest));
+            modules.types.insert(module.clone(), type_names(&rest));
             modules.imports.insert(module, imports);
         }
         modules
     }
 
-    /// The module that defines what a path of another module names.
+    /// The module that defines what a path in a module names.
     fn resolve(
         &self,
         from: &[String],
         path: &[String],
-        seen: &mut BTreeSet<(ModulePath, String)>,
+        visited: &mut Visited,
     ) -> Option<ModulePath> {
+        let (at, rest) = self.walk(from, path, visited)?;
+        let Some(name) = rest.first() else {
+            return Some(at);
+        };
+        // The names that a glob imports are counted one by one.
+        if name == "*" || !self.names.contains_key(&at) {
+            return None;
+        }
+        let found = self.find(&at, name, visited);
+        Some(found.unwrap_or(at))
+    }
+
+    /// The last module of a path in a module, and the names that follow it.
+    fn walk(
+        &self,
+        from: &[String],
+        path: &[String],
+        visited: &mut Visited,
+    ) -> Option<(ModulePath, Vec<String>)> {
         let mut at: ModulePath = from.to_vec();
         let mut rest = path;
         match rest.first()?.as_str() {
@@ -114,11 +152,16 @@ impl Modules {
                     rest = &rest[1..];
                 }
             }
+            first if self.imports.contains_key(&child(&at, first)) => {}
             first => {
-                let is_submodule = self.imports.contains_key(&child(&at, first));
-                if !is_submodule {
+                if !visited.insert((at, first.to_owned())) {
                     return None;
                 }
+                let mut imports = self.imports[from].iter().filter(|it| it.name == first);
+                return imports.find_map(|it| {
+                    let path = [&it.segments[..], &rest[1..]].concat();
+                    self.walk(from, &path, visited)
+                });
             }
         }
         while let Some(first) = rest.first() {
@@ -129,17 +172,57 @@ impl Modules {
             at = next;
             rest = &rest[1..];
         }
-        let Some(name) = rest.first() else {
-            return Some(at);
-        };
-        let names = self.names.get(&at)?;
-        if names.contains(name) || !seen.insert((at.clone(), name.clone())) {
-            return Some(at);
+        Some((at, rest.to_vec()))
+    }
+
+    /// The module that defines a name of this module.
+    fn find(&self, at: &[String], name: &str, visited: &mut Visited) -> Option<ModulePath> {
+        if self.names.get(at)?.contains(name) {
+            return Some(at.to_vec());
         }
-        let imports = self.imports[&at].iter();
-        let mut through = imports.filter(|it| it.segments.last() == Some(name));
-        let found = through.find_map(|it| self.resolve(&at, &it.segments, seen));
-        Some(found.unwrap_or(at))
+        if !visited.insert((at.to_vec(), name.to_owned())) {
+            return None;
+        }
+        let imports = &self.imports[at];
+        let mut named = imports.iter().filter(|it| it.name == name);
+        let found = named.find_map(|it| self.resolve(at, &it.segments, visited));
+        let mut globs = imports.iter().filter_map(ImportPath::glob);
+        found.or_else(|| {
+            globs.find_map(|it| {
+                let module = self.module(at, it, visited)?;
+                self.find(&module, name, visited)
+            })
+        })
+    }
+
+    /// The module that a path names, unless it names something else.
+    fn module(
+        &self,
+        from: &[String],
+        path: &[String],
+        visited: &mut Visited,
+    ) -> Option<ModulePath> {
+        let (at, rest) = self.walk(from, path, visited)?;
+        rest.is_empty().then_some(at)
+    }
+
+    /// The modules that define what a module imports with globs.
+    fn glob_targets(&self, module: &[String]) -> Vec<ModulePath> {
+        let imports = &self.imports[module];
+        let globs = imports.iter().filter(|it| !it.is_public);
+        let globs = globs.filter_map(ImportPath::glob);
+        let sources: Vec<ModulePath> = globs
+            .filter_map(|it| self.module(module, it, &mut Visited::new()))
+            .collect();
+        let mut targets = Vec::new();
+        for name in &self.types[module] {
+            let is_imported = imports.iter().any(|it| it.name == *name);
+            if !is_imported && !self.names[module].contains(name) {
+                let sources = sources.iter();
+                targets.extend(sources.filter_map(|it| self.find(it, name, &mut Visited::new())));
+            }
+        }
+        targets
     }
 
     /// The modules that each module imports from, without its own submodules.
@@ -147,7 +230,8 @@ impl Modules {
         let arrows = self.imports.iter().map(|(module, imports)| {
             let imports = imports.iter().filter(|it| !it.is_public);
             let paths = imports.map(|it| &it.segments).chain(&self.paths[module]);
-            let targets = paths.filter_map(|it| self.resolve(module, it, &mut BTreeSet::new()));
+            let targets = paths.filter_map(|it| self.resolve(module, it, &mut Visited::new()));
+            let targets = targets.chain(self.glob_targets(module));
             let targets = targets.filter(|it| !it.starts_with(module));
             (module, targets.collect())
         });
@@ -237,18 +321,16 @@ fn split_imports<'a>(words: &[&'a str]) -> (Vec<ImportPath>, Vec<&'a str>) {
         let mut found = Vec::new();
         expand(&mut tree, &[], &mut found);
         let found = found.into_iter();
-        imports.extend(found.map(|segments| ImportPath {
-            is_public,
-            segments,
-        }));
+        imports.extend(found.map(|it| ImportPath { is_public, ..it }));
         at = end + 1;
     }
     (imports, rest)
 }
 
-/// Adds the paths of one tree of an import.
-fn expand(words: &mut &[&str], prefix: &[String], found: &mut Vec<Vec<String>>) {
+/// Adds the paths of one tree of an import, as private ones.
+fn expand(words: &mut &[&str], prefix: &[String], found: &mut Vec<ImportPath>) {
     let mut path = prefix.to_vec();
+    let mut alias = None;
     while let Some((first, rest)) = words.split_first() {
         *words = rest;
         match *first {
@@ -263,7 +345,10 @@ fn expand(words: &mut &[&str], prefix: &[String], found: &mut Vec<Vec<String>>) 
                 *words = words.get(1..).unwrap_or_default();
                 return;
             }
-            "as" => *words = words.get(1..).unwrap_or_default(),
+            "as" => {
+                alias = words.first().map(|it| (*it).to_owned());
+                *words = words.get(1..).unwrap_or_default();
+            }
             "self" if !path.is_empty() => {}
             name => path.push(name.to_owned()),
         }
@@ -271,7 +356,12 @@ fn expand(words: &mut &[&str], prefix: &[String], found: &mut Vec<Vec<String>>) 
             break;
         }
     }
-    found.push(path);
+    let name = alias.or_else(|| path.last().cloned());
+    found.push(ImportPath {
+        is_public: false,
+        name: name.unwrap_or_default(),
+        segments: path,
+    });
 }
 
 /// Names that a file defines at any level.
@@ -284,6 +374,14 @@ fn defined(words: &[&str]) -> BTreeSet<String> {
     let macros = words.windows(3).filter(|it| it[0] == "macro_rules");
     names.extend(macros.map(|it| it[2].to_owned()));
     names
+}
+
+/// Capitalised names, without those that follow another name in a path.
+fn type_names(words: &[&str]) -> BTreeSet<String> {
+    let is_type = |it: &str| it.starts_with(|first: char| first.is_ascii_uppercase());
+    let pairs = words.windows(2);
+    let names = pairs.filter(|it| it[0] != "::" && is_type(it[1]));
+    names.map(|it| it[1].to_owned()).collect()
 }
 
 /// Paths outside `use`, as far as they could begin in this crate.
@@ -362,6 +460,56 @@ mod tests {
         files[0].1 = "mod a;\nmod b;\nmod c;\nmod d;\npub use a::Ay;\n";
         files[4].1 = "use crate::Ay;\npub fn go() {}\n";
         assert_eq!(problems(&files).len(), 1);
+        files[0].1 = "mod a;\nmod b;\nmod c;\nmod d;\npub use a::Ay as Other;\n";
+        files[4].1 = "use crate::Other;\npub fn go() {}\n";
+        assert_eq!(problems(&files).len(), 1);
+        files[0].1 = "mod a;\nmod b;\nmod c;\nmod d;\npub use a::*;\n";
+        files[4].1 = "use crate::Ay;\npub fn go() {}\n";
+        assert_eq!(problems(&files).len(), 1);
+    }
+
+    #[test]
+    fn a_glob_counts_for_the_modules_that_define_its_names() {
+        let root = "mod a;\nmod b;\nmod c;\nmod d;\n\
+            pub use a::*;\npub use b::*;\npub use c::*;\npub use d::*;\n";
+        for (d, expected) in [
+            ("use crate::*;\npub struct Dee(Ay);\n", 1),
+            ("use super::*;\npub struct Dee(Option<Ay>);\n", 1),
+            ("use crate::*;\npub struct Dee(u8);\n", 0),
+            ("use crate::*;\npub struct Ay;\npub struct Dee(Ay);\n", 0),
+            ("use crate::*;\nuse std::Ay;\npub struct Dee(Ay);\n", 0),
+            ("use crate::*;\npub struct Dee(std::Ay);\n", 0),
+            ("use std::*;\npub struct Dee(Ay);\n", 0),
+        ] {
+            let found = problems(&[
+                ("lib", root),
+                ("a", "use crate::*;\npub struct Ay(Bee);\n"),
+                ("b", "use crate::*;\npub struct Bee(See);\n"),
+                ("c", "use crate::*;\npub struct See(Dee);\n"),
+                ("d", d),
+            ]);
+            assert_eq!(found.len(), expected, "{d}: {found:?}");
+            let is_whole = found.iter().all(|it| it.contains("a, b, c, d"));
+            assert!(is_whole, "{d}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_through_an_imported_module_counts_for_the_module_that_defines_its_name() {
+        let mut files = CIRCLE.to_vec();
+        files[4] = ("d", "mod inner;\npub use inner::go;\n");
+        files.push(("d/inner", "use crate::a::Ay;\npub fn go() {}\n"));
+        for c in [
+            "use crate::d;\npub fn run() { d::go() }\n",
+            "use crate::d as other;\npub fn run() { other::go() }\n",
+        ] {
+            files[3].1 = c;
+            let found = problems(&files);
+            assert_eq!(found.len(), 1, "{c}: {found:?}");
+            assert!(found[0].contains("a, b, c, d/inner"), "{c}: {found:?}");
+        }
+        files[3].1 = "use crate::d;\npub fn run() { d::other() }\n";
+        assert_eq!(problems(&files), Vec::<String>::new());
     }
 
     #[test]

@@ -76,7 +76,10 @@ impl Questions {
             return QuestionStatus { answer, is_new };
         }
         if self.known.len() >= KNOWN_MAX {
-            tracing::warn!(?id, "too many open questions; this one is left to other clients");
+            tracing::warn!(
+                ?id,
+                "too many open questions; this one is left to other clients"
+            );
             return QuestionStatus {
                 answer: None,
                 is_new: false,

@@ -100,7 +100,7 @@ pub enum ArgumentsError {
     NoObject,
     /// They are not JSON.
     #[error("they are no JSON: {0}")]
-    NoJson(#[source] serde_json::Error),
+    NoJson(serde_json::Error),
 }
 
 /// Output of a call, as the model gets it.

@@ -11,8 +11,8 @@ use super::keys::RememberedOutcome;
 use super::{Goal, ModelUsage, OpenItem, QueuedInput};
 use crate::{
     Ask, Cause, Epoch, Failure, Git, GoalStatus, Grant, Item, ItemId, Purpose, RequestNumber,
-    Route, Seq, Settings, Settlement, Span, ThreadId, ThreadSource, Timestamp, Topic, TurnEnd,
-    TurnId, TurnKind, Usage,
+    RevertPoint, Route, Seq, Settings, Settlement, Span, ThreadId, ThreadSource, Timestamp, Topic,
+    TurnEnd, TurnId, TurnKind, Usage,
 };
 
 /// Maximum number of resolved requests that are kept.
@@ -320,17 +320,6 @@ pub enum Status {
         /// Whether it waits for an answer of the user.
         waits_for_input: bool,
     },
-}
-
-/// The part of a thread's state that a revert to this point needs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RevertPoint {
-    /// Parts of the history that counted.
-    pub lineage: Vec<Span>,
-    /// Number of turns that counted.
-    pub turns: u64,
-    /// Estimated tokens in the model's context.
-    pub context_tokens: u64,
 }
 
 /// A snapshot of a thread's whole state. It can be dropped and rebuilt from the records.

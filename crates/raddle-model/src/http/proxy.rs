@@ -41,8 +41,8 @@ pub(super) enum ProxyError {
     #[error("{variable} cannot be a proxy; write it like http://proxy.example.com:3128")]
     Invalid { variable: &'static str },
     /// The connection broke.
-    #[error("the proxy {proxy} broke off: {source}")]
-    BrokeOff { proxy: Proxy, source: io::Error },
+    #[error("the proxy {proxy} broke off: {error}")]
+    BrokeOff { proxy: Proxy, error: io::Error },
     /// Its answer is too long.
     #[error("the proxy {proxy} answered with too long a head")]
     LongHead { proxy: Proxy },
@@ -145,7 +145,7 @@ impl Proxy {
         request += "\r\n";
         let io_error = |error: io::Error| ProxyError::BrokeOff {
             proxy: self.clone(),
-            source: error,
+            error,
         };
         io.write_all(request.as_bytes()).await.map_err(io_error)?;
         io.flush().await.map_err(io_error)?;

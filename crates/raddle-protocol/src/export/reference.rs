@@ -261,11 +261,12 @@ fn retry(row: &MethodRow) -> &'static str {
 
 fn served_by(served_by: ServedBy) -> &'static str {
     match served_by {
-        ServedBy::AnyNode => "any node",
-        ServedBy::Creator => "any node, which then owns the new thread",
+        ServedBy::AnyNode => "the node that receives it",
+        ServedBy::Creator => "the node that receives it, which then owns the new thread",
         ServedBy::Owner => "the node that owns the thread",
         ServedBy::Subscription => {
-            "the node that sends the client the events of the thread, else any node"
+            "the node that sends the client the events of the thread, \
+             else the node that receives it"
         }
     }
 }

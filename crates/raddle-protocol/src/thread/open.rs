@@ -430,18 +430,6 @@ pub struct NamespaceDynamicToolSpec {
     pub tools: Vec<DynamicToolNamespaceTool>,
 }
 
-/// An environment in which tools run, as a client selects it for a thread or a turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct TurnEnvironmentParams {
-    /// Working directory, in the path syntax of that environment.
-    pub cwd: String,
-    /// Id of the environment.
-    pub environment_id: String,
-    /// Root directories of the workspace in that environment. Null means `cwd` alone.
-    pub runtime_workspace_roots: Option<Vec<String>>,
-}
-
 /// A directory chosen by the host, from which the server may load capabilities such as skills.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -193,7 +193,7 @@ impl ForwardedRequest {
                 }
             }),
         );
-        drop(lane);
+        drop((lane, params));
         returning.await.ok()
     }
 

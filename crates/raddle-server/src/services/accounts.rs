@@ -1,10 +1,11 @@
 //! Sign-ins in progress, and the notifications about their end.
 
 use std::collections::HashMap;
-use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use raddle_config::{KeySource, PendingSignIn, Provider, SignInKind, Vendors, models, providers};
+use raddle_config::{
+    KeySource, PendingSignIn, Provider, SignInKind, VendorRequestError, Vendors, models, providers,
+};
 use raddle_protocol::{
     AccountLoginCompletedNotification, AccountUpdatedNotification, AuthMode, PlanType, ThreadId,
 };
@@ -124,7 +125,7 @@ pub(crate) enum SignInError {
     Cancelled,
     /// The provider rejected it, or did not respond.
     #[error(transparent)]
-    Vendor(Box<dyn Error + Send + Sync>),
+    Vendor(#[from] VendorRequestError),
 }
 
 /// The running half of a sign-in.
@@ -144,7 +145,7 @@ impl Login {
         sign_in: PendingSignIn,
     ) {
         let outcome = tokio::select! {
-            outcome = sign_in.done => outcome.map_err(|error| SignInError::Vendor(error.into())),
+            outcome = sign_in.done => outcome.map_err(SignInError::Vendor),
             _ = self.cancelled => Err(SignInError::Cancelled),
         };
         state.accounts.logins().remove(&self.id);

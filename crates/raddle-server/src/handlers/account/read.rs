@@ -7,29 +7,38 @@ use raddle_config::{KeySource, SignInKind};
 use raddle_protocol::methods::AccountRead;
 use raddle_protocol::{Account, ChatgptAccount, GetAccountResponse, PlanType};
 
-use crate::call::Request;
+use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::accounts::ProviderAccount;
+use crate::spans;
 use crate::wire_error::WireError;
 
-pub(crate) async fn handle(
-    state: Arc<ServerState>,
-    request: Request<AccountRead>,
-) -> Result<GetAccountResponse, WireError> {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountRead>) {
+    // Nothing to wait for: a burst of these requests must not count as many running ones.
     if state.options.vendors.is_none() {
-        return Ok(response(None, false));
+        return call.reply.ok(&response(None, false));
     }
+    let state = state.clone();
+    spans::spawn(async move {
+        let connection = call.session.number;
+        let account = read(&state, call.params.refresh_token, connection).await;
+        call.reply.finish(account);
+    });
+}
+
+async fn read(
+    state: &ServerState,
+    refresh_token: bool,
+    connection: u64,
+) -> Result<GetAccountResponse, WireError> {
     // Without a provider there is nothing to sign in with, which is no error for this request.
-    let Ok(account) = ProviderAccount::of(&state, None).await else {
+    let Ok(account) = ProviderAccount::of(state, None).await else {
         return Ok(response(None, false));
     };
     let ProviderAccount { vendors, provider } = account;
-    if request.params.refresh_token
-        && let Err(why) = vendors.renew(&provider).await
-    {
+    if refresh_token && let Err(why) = vendors.renew(&provider).await {
         // The account is still known if its token cannot be renewed.
         let (provider, why) = (&provider.name, why.to_string());
-        let connection = request.session.number;
         tracing::warn!(connection, provider, why, "the token was not renewed");
     }
     let is_required = match &provider.key {

@@ -10,7 +10,7 @@ use crate::services::ServerState;
 pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ConfigBatchWrite>) {
     // `reloadUserConfig` needs no work: the new values are in force when the response is sent.
     let (config, writer) = (state.config.clone(), call.session.config_writer());
-    call.at_home(&state, move |params| {
+    call.at_home(state, move |params| {
         Ok(config.write(
             &params.edits,
             params.expected_version.as_deref(),

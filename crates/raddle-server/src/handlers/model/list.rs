@@ -34,7 +34,7 @@ pub(crate) fn handle(server: &Arc<ServerState>, call: Call<ModelList>) {
             .clone()
             .filter(|_| !queried.is_empty())
         else {
-            return answer(&state, &shared_server.config, &params, reply);
+            return answer(&shared_server, &state, &params, reply);
         };
         let span = reply.span().clone();
         let listing = async move {
@@ -55,30 +55,27 @@ pub(crate) fn handle(server: &Arc<ServerState>, call: Call<ModelList>) {
 
 /// Responds without the models of providers.
 fn answer(
-    state: &State,
-    config: &Config,
+    server: &ServerState,
+    state: &Arc<State>,
     params: &ModelListParams,
     reply: Reply<ModelListResponse>,
 ) {
     if params.cursor.is_some() || params.limit.is_some() {
-        let page = page(state, config, &[], params.cursor.as_deref(), params.limit);
-        return reply.finish(page);
+        let ModelListParams { cursor, limit, .. } = params;
+        return reply.finish(page(state, &server.config, &[], cursor.as_deref(), *limit));
     }
-    match whole(state, config) {
-        Ok(list) => reply.written(list),
+    match whole(server, state) {
+        Ok(list) => reply.written(&list),
         Err(error) => reply.error(error),
     }
 }
 
-/// Returns the whole list, cached: every client requests it at its start, and it changes only with
-/// the configuration.
-fn whole<'a>(state: &'a State, config: &Config) -> Result<&'a RawValue, WireError> {
-    if let Some(list) = state.model_list.get() {
-        return Ok(list);
-    }
-    let list = page(state, config, &[], None, None)?;
-    let list = to_raw_value(&list).map_err(|_| WireError::Dropped)?;
-    Ok(state.model_list.get_or_init(|| list))
+/// Returns the whole list.
+fn whole(server: &ServerState, state: &Arc<State>) -> Result<Arc<RawValue>, WireError> {
+    server.model_list.get_or_make(state, || {
+        let list = page(state, &server.config, &[], None, None)?;
+        to_raw_value(&list).map_err(|_| WireError::Dropped)
+    })
 }
 
 fn page(

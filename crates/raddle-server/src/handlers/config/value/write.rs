@@ -10,7 +10,7 @@ use crate::services::ServerState;
 
 pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ConfigValueWrite>) {
     let (config, writer) = (state.config.clone(), call.session.config_writer());
-    call.at_home(&state, move |params| {
+    call.at_home(state, move |params| {
         let edit = ConfigEdit {
             key_path: params.key_path,
             value: params.value,
