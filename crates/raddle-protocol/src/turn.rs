@@ -329,7 +329,7 @@ open_enum! {
     }
 }
 
-keyed! {
+externally_tagged! {
     /// When the agent may delegate work to other agents.
     pub enum MultiAgentMode or ExplicitRequestOnly {
         /// Only if the user asks for it. This is the default.
