@@ -198,7 +198,8 @@ fn neutral(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(letter) = rest.chars().next() {
-        if rest.get(..THREAD_ID.len()).is_some_and(is_id) {
+        let is_start = !out.ends_with(|it: char| it.is_ascii_alphanumeric());
+        if is_start && rest.get(..THREAD_ID.len()).is_some_and(is_id) {
             out.push_str(THREAD_ID);
             rest = &rest[THREAD_ID.len()..];
         } else {

@@ -46,7 +46,7 @@ pub(crate) enum UsageError {
     /// A path of the arguments cannot be used.
     #[error("{purpose} {}", .path.display())]
     Path {
-        /// What failed, such as `cannot read --image`.
+        /// The step that failed, such as `cannot read --image`.
         purpose: &'static str,
         path: PathBuf,
         source: io::Error,
