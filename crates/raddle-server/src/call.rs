@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use raddle_agent::{AppliedCommand, CommandResult, ReplyTo};
+use raddle_core::ports::BoxFuture;
 use raddle_core::{self as core, RenderResponse};
-use raddle_protocol::table::Method;
+use raddle_protocol::ThreadId;
+use raddle_protocol::table::{Method, ServedBy};
 use raddle_rpc::{ErrorObject, Id, answer, refusal};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -37,6 +39,29 @@ pub(crate) struct Request<M: Method> {
     pub(crate) params: M::Params,
     /// The session of the client that sent the request.
     pub(crate) session: Arc<Session>,
+}
+
+/// A call of any method, as the stages before its handler see it.
+pub(crate) struct AdmittedCall {
+    pub(crate) method: &'static str,
+    pub(crate) served_by: ServedBy,
+    /// The thread that the call is about.
+    pub(crate) thread: Option<ThreadId>,
+    pub(crate) pending: PendingResponse,
+    pub(crate) handled: Box<dyn HandledCall>,
+}
+
+/// The params of a call and its handler.
+pub(crate) trait HandledCall: Send {
+    /// Returns the params for another process, with or without those that need an opt-in.
+    fn params(&mut self, with_gated: bool) -> Result<Box<RawValue>, serde_json::Error>;
+
+    /// Starts the handler. Returns the work that may wait.
+    fn start(
+        self: Box<Self>,
+        state: Arc<ServerState>,
+        pending: PendingResponse,
+    ) -> Option<BoxFuture<'static, ()>>;
 }
 
 impl<M: Method> Call<M> {
@@ -117,7 +142,7 @@ impl<R: Serialize> Reply<R> {
             Ok(AppliedCommand {
                 outcome: core::CommandOutcome::Kept { answer },
                 ..
-            }) => self.send_stored(answer),
+            }) => self.pending.send_stored(answer),
             done => self.finish(show(done)),
         };
         let render_response = Some(render_response);
@@ -144,20 +169,8 @@ impl<R> Reply<R> {
         self.pending.written(result);
     }
 
-    /// Responds with the stored result of an earlier request with the same key.
-    pub(crate) fn send_stored(self, answer: String) {
-        match RawValue::from_string(answer) {
-            Ok(answer) => self.written(&answer),
-            Err(_) => self.error(WireError::Dropped),
-        }
-    }
-
     pub(crate) fn error(self, error: WireError) {
         self.pending.error(error);
-    }
-
-    pub(crate) fn into_pending(self) -> PendingResponse {
-        self.pending
     }
 }
 
@@ -264,6 +277,14 @@ impl PendingResponse {
     pub(crate) fn written(self, result: &RawValue) {
         let frame = answer(&self.id, &result);
         self.send(frame, RequestOutcome::Result);
+    }
+
+    /// Responds with the stored result of an earlier request with the same key.
+    pub(crate) fn send_stored(self, answer: String) {
+        match RawValue::from_string(answer) {
+            Ok(answer) => self.written(&answer),
+            Err(_) => self.error(WireError::Dropped),
+        }
     }
 
     pub(crate) fn error(self, error: WireError) {

@@ -2,7 +2,7 @@
 //!
 //! 1. Admission: the id is free, the client has sent `initialize`, the server serves the method,
 //!    and this client may use it.
-//! 2. Params: they have the right shape. From here on the request is a [`Call`].
+//! 2. Params: they have the right shape. From here on the request is an [`AdmittedCall`].
 //! 3. Lane: the call waits for earlier calls on its resource.
 //! 4. Location: a call about a thread of another process is answered from there.
 //! 5. Replay: a call that ran before is answered with its stored response.
@@ -16,6 +16,7 @@ mod marks;
 mod params;
 mod shape;
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use raddle_protocol::ThreadId;
@@ -24,8 +25,8 @@ use raddle_rpc::{ErrorObject, Id, InboundRequest, refusal};
 use serde_json::value::RawValue;
 use tracing::Instrument;
 
-use crate::call::{Call, PendingResponse, Reply};
-use crate::handler::{self, Handler};
+use crate::call::{AdmittedCall, PendingResponse};
+use crate::handler::{self, Handler, TypedCall};
 use crate::idempotency::{self, RequestIdentity};
 use crate::metrics::RequestOutcome;
 use crate::relay;
@@ -85,6 +86,7 @@ impl Admission<'_> {
     pub(crate) fn run<M, Form, H>(self, handler: H)
     where
         M: Method,
+        Form: 'static,
         H: Handler<M, Form>,
     {
         let (params, identity) = match self.read::<M>() {
@@ -103,16 +105,21 @@ impl Admission<'_> {
             lane = identity.lane(lane);
             thread = Some(identity.thread);
         }
-        let pending = PendingResponse::new(id, M::NAME, session.clone(), identity);
-        let mut call = Call {
-            params,
-            reply: Reply::from(pending),
-            session: session.clone(),
+        let mut call = AdmittedCall {
+            method: M::NAME,
+            served_by: M::SERVED_BY,
+            thread,
+            pending: PendingResponse::new(id, M::NAME, session.clone(), identity),
+            handled: Box::new(TypedCall::<M, Form, H> {
+                params,
+                handler,
+                form: PhantomData,
+            }),
         };
         let lane_state = state.clone();
         state.lanes.enter(lane, session.number, move |pass| {
-            call.reply.hold(pass);
-            run(lane_state, call, thread, handler);
+            call.pending.hold(pass);
+            run(lane_state, call);
         });
     }
 
@@ -136,19 +143,17 @@ impl Admission<'_> {
 }
 
 /// Runs a call that holds its lane: the stages that do not wait here, the rest on one task.
-fn run<M, Form, H>(state: Arc<ServerState>, call: Call<M>, thread: Option<ThreadId>, handler: H)
-where
-    M: Method,
-    H: Handler<M, Form>,
-{
+fn run(state: Arc<ServerState>, call: AdmittedCall) {
+    let session = call.pending.session();
     // No client would read the response. Dropping the call admits the next one of the lane.
-    if call.session.is_gone() {
+    if session.is_gone() {
         return;
     }
-    let remote = thread.filter(|id| relay::may_be_remote(&state, &call.session, *id));
-    let span = call.reply.span().clone();
-    if remote.is_none() && call.reply.idempotency().is_none() {
-        if let Some(work) = handler::start(handler, state, call) {
+    let is_remote = |id: &ThreadId| relay::may_be_remote(&state, session, *id);
+    let remote = call.thread.filter(is_remote);
+    let span = call.pending.span().clone();
+    if remote.is_none() && call.pending.idempotency().is_none() {
+        if let Some(work) = handler::start(state, call) {
             tokio::spawn(work.instrument(span));
         }
         return;
@@ -159,7 +164,7 @@ where
             call = relay::route(&state, call, id).await?;
         }
         call = idempotency::replay(&state, call).await?;
-        handler::start(handler, state, call)?.await;
+        handler::start(state, call)?.await;
         Some(())
     };
     tokio::spawn(stages.instrument(span));

@@ -11,7 +11,7 @@ use raddle_protocol::methods::TurnInterrupt;
 use raddle_protocol::table::{Lane, Method, Resource, ServedBy};
 use sha2::{Digest as _, Sha256};
 
-use crate::call::Call;
+use crate::call::AdmittedCall;
 use crate::services::{ServerState, threads};
 use crate::session::Session;
 use crate::wire_error::WireError;
@@ -101,8 +101,8 @@ fn created_thread_id(key: &IdempotencyKey) -> ThreadId {
 
 /// Returns a call that this process must handle. A call that ran before is answered with its stored
 /// response, and this returns nothing.
-pub(crate) async fn replay<M: Method>(state: &ServerState, mut call: Call<M>) -> Option<Call<M>> {
-    let Some(identity) = call.reply.idempotency().cloned() else {
+pub(crate) async fn replay(state: &ServerState, mut call: AdmittedCall) -> Option<AdmittedCall> {
+    let Some(identity) = call.pending.idempotency().cloned() else {
         return Some(call);
     };
     let RequestIdentity {
@@ -113,14 +113,14 @@ pub(crate) async fn replay<M: Method>(state: &ServerState, mut call: Call<M>) ->
     } = &identity;
     match state.threads.recall(*thread, key, request_hash).await {
         Ok(Some(Err(refusal))) => {
-            call.reply.error(threads::failed(refusal.into()));
+            call.pending.error(threads::failed(refusal.into()));
             return None;
         }
         // The thread exists, so it was created under this key, even if long ago.
-        Ok(_) if identity.creates_thread => call.reply.mark_thread_created(),
+        Ok(_) if identity.creates_thread => call.pending.mark_thread_created(),
         // An interrupt is answered when the turn has stopped, which only its thread knows.
-        Ok(Some(Ok(CommandOutcome::Kept { answer }))) if M::NAME != TurnInterrupt::NAME => {
-            call.reply.send_stored(answer);
+        Ok(Some(Ok(CommandOutcome::Kept { answer }))) if call.method != TurnInterrupt::NAME => {
+            call.pending.send_stored(answer);
             return None;
         }
         // The handler reports any problem with the thread.

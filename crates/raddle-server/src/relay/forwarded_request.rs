@@ -7,90 +7,82 @@ use raddle_protocol::ThreadId;
 use raddle_protocol::methods::{ThreadResume, ThreadUnsubscribe};
 use raddle_protocol::table::{Method, ServedBy};
 use serde::Deserialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::links::{PeerLink, PeerResponse};
 use super::reattach::{enter_lane, reattach_all};
 use super::{OWNER_TIMEOUT, ThreadLocation, find, is_elsewhere};
-use crate::call::{Call, PendingResponse, Reply};
+use crate::call::{AdmittedCall, PendingResponse};
 use crate::services::ServerState;
-use crate::session::Session;
 use crate::wire_error::WireError;
 
 /// Returns a call that this process serves. If another process has the thread, that process answers
 /// the call, and this returns nothing.
-pub(crate) async fn route<M: Method>(
+pub(crate) async fn route(
     state: &Arc<ServerState>,
-    call: Call<M>,
+    call: AdmittedCall,
     id: ThreadId,
-) -> Option<Call<M>> {
-    let Call {
-        params,
-        mut reply,
-        session,
+) -> Option<AdmittedCall> {
+    let AdmittedCall {
+        method,
+        served_by,
+        thread,
+        mut pending,
+        mut handled,
     } = call;
-    let identity = reply.idempotency();
-    let is_resume = M::NAME == ThreadResume::NAME;
+    let session = pending.session().clone();
+    let identity = pending.idempotency();
+    let is_resume = method == ThreadResume::NAME;
     let is_idempotent = is_resume || identity.is_some();
     let subscribes = is_resume || identity.is_some_and(|it| it.creates_thread);
     // A request that creates this thread and was sent before may find it with another owner.
-    let served_by = match subscribes {
+    let location = match subscribes {
         true => ServedBy::Owner,
-        false => M::SERVED_BY,
+        false => served_by,
     };
     let mut since = Instant::now();
     loop {
-        let link = match find(state, &session, id, served_by, since).await {
+        let link = match find(state, &session, id, location, since).await {
             ThreadLocation::Local => {
-                return Some(Call {
-                    params,
-                    reply,
-                    session,
+                return Some(AdmittedCall {
+                    method,
+                    served_by,
+                    thread,
+                    pending,
+                    handled,
                 });
             }
             ThreadLocation::Unavailable(error) => {
-                reply.error(error);
+                pending.error(error);
                 return None;
             }
             ThreadLocation::Remote(link) => link,
         };
-        let request_params = match forwarded_params::<M>(&params, &session) {
+        // The other process would reject a client without the opt-in for members that it did not
+        // set.
+        let with_gated = session.client().is_none_or(|it| it.experimental);
+        let params = match handled.params(with_gated) {
             Ok(params) => params,
             Err(error) => {
-                reply.error(WireError::InvalidRequest(error.to_string()));
+                pending.error(WireError::InvalidRequest(error.to_string()));
                 return None;
             }
         };
         let request = ForwardedRequest {
-            method: M::NAME,
-            params: request_params,
+            method,
+            params,
             thread: id,
             subscribes,
             is_idempotent,
-            pending: reply.into_pending(),
+            pending,
             since,
         };
         let returned = request.forward(state, &link).await?;
-        reply = Reply::from(returned.pending);
+        pending = returned.pending;
         since = returned.since;
     }
-}
-
-/// Returns the params for another process, without those that need an opt-in that the client does
-/// not have: the client did not set them, and the other process would reject it for them.
-fn forwarded_params<M: Method>(
-    params: &M::Params,
-    session: &Session,
-) -> Result<Box<RawValue>, serde_json::Error> {
-    let mut params = serde_json::to_value(params)?;
-    if session.client().is_some_and(|it| !it.experimental)
-        && let Some(members) = params.as_object_mut()
-    {
-        members.retain(|name, _| !M::GATED.contains(&name.as_str()));
-    }
-    to_raw_value(&params)
 }
 
 /// A request in the form that another process receives, whatever its method.
