@@ -43,10 +43,10 @@ pub fn cargo_nextest(cache: &Cache) -> Result<PathBuf> {
 pub fn mdbook(cache: &Cache) -> Result<PathBuf> {
     let recipe = Recipe::CargoFeatures {
         name: "mdbook",
-        version: "0.4.52",
+        version: "0.5.4",
         features: "search",
     };
-    ensure(cache, "mdbook-0.4.52", recipe, "bin/mdbook")
+    ensure(cache, "mdbook-0.5.4", recipe, "bin/mdbook")
 }
 
 fn ensure(cache: &Cache, folder: &str, recipe: Recipe, program: &str) -> Result<PathBuf> {
