@@ -164,7 +164,7 @@ mod tests {
         check("a file\nits end\n", "a file\nits end\n");
         check("1234567890ab", "1234567890\nab");
         check("  │ …", "  │ …");
-        check("over\run", "uner");
+        check("over\rin", "iner");
     }
 
     #[test]
