@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use raddle_config::{
-    KeySource, PendingSignIn, Provider, SignInKind, VendorRequestError, Vendors, models, providers,
+    KeySource, PendingSignIn, Provider, SignInKind, State, VendorRequestError, Vendors, models,
+    providers,
 };
 use raddle_protocol::{
     AccountLoginCompletedNotification, AccountUpdatedNotification, AuthMode, PlanType, ThreadId,
@@ -51,10 +52,19 @@ impl ProviderAccount {
 
     /// Returns the account of a named provider, or else of the configured one.
     pub(crate) async fn of(server: &ServerState, name: Option<&str>) -> Result<Self, WireError> {
-        let refused = |what: String| WireError::Refused(what.into());
         let state = server.config_now().await?;
+        Self::configured(server, &state, name)
+    }
+
+    /// Returns the account of a named provider, or else of the default one, by this configuration.
+    pub(crate) fn configured(
+        server: &ServerState,
+        state: &State,
+        name: Option<&str>,
+    ) -> Result<Self, WireError> {
+        let refused = |what: String| WireError::Refused(what.into());
         let file = server.config.user_file();
-        let Some(name) = name.or_else(|| models::default_provider(&state)) else {
+        let Some(name) = name.or_else(|| models::default_provider(state)) else {
             let file = file.display();
             return Err(refused(format!(
                 "no model provider is configured; set `model_provider` in {file}"

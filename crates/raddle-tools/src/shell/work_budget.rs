@@ -11,8 +11,9 @@ use super::WORK_MAX;
 /// Number of bytes that the parser gets at a time. Bytes that it reads twice count twice.
 const CHUNK_BYTES: usize = 64;
 
-/// Cost of the parser's steps between two progress reports.
-const STEPS_COST: usize = 10_000;
+/// Cost of the parser's steps between two progress reports. They take up to five times as long in
+/// a text with errors, where the parser tries every symbol of the grammar at each step.
+const STEPS_COST: usize = 12_500;
 
 /// Base cost of a script.
 const SCRIPT_COST: usize = 500;

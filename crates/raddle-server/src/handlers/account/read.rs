@@ -6,35 +6,43 @@ use std::sync::Arc;
 use raddle_config::{KeySource, SignInKind};
 use raddle_protocol::methods::AccountRead;
 use raddle_protocol::{Account, ChatgptAccount, GetAccountResponse, PlanType};
+use tracing::Instrument;
 
 use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::accounts::ProviderAccount;
-use crate::spans;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountRead>) {
-    // Nothing to wait for: a burst of these requests must not count as many running ones.
-    if state.options.vendors.is_none() {
-        return call.reply.ok(&response(None, false));
-    }
-    let state = state.clone();
-    spans::spawn(async move {
-        let connection = call.session.number;
-        let account = read(&state, call.params.refresh_token, connection).await;
-        call.reply.finish(account);
+pub(crate) fn handle(server: &Arc<ServerState>, call: Call<AccountRead>) {
+    let Call {
+        params,
+        session,
+        reply,
+    } = call;
+    let shared_server = server.clone();
+    server.read_config(move |snapshot| {
+        let account = snapshot.and_then(|it| {
+            let state = it.in_force();
+            ProviderAccount::configured(&shared_server, &state, None)
+        });
+        // Without a provider there is nothing to sign in with, which is no error for this request.
+        let Ok(account) = account else {
+            return reply.ok(&response(None, false));
+        };
+        let span = reply.span().clone();
+        let reading = async move {
+            reply.finish(read(account, params.refresh_token, session.number).await);
+        };
+        // The configuration may have been loaded for another request.
+        tokio::spawn(reading.instrument(span));
     });
 }
 
 async fn read(
-    state: &ServerState,
+    account: ProviderAccount,
     refresh_token: bool,
     connection: u64,
 ) -> Result<GetAccountResponse, WireError> {
-    // Without a provider there is nothing to sign in with, which is no error for this request.
-    let Ok(account) = ProviderAccount::of(state, None).await else {
-        return Ok(response(None, false));
-    };
     let ProviderAccount { vendors, provider } = account;
     if refresh_token && let Err(why) = vendors.renew(&provider).await {
         // The account is still known if its token cannot be renewed.
