@@ -11,7 +11,9 @@ pub(crate) mod pages;
 pub(crate) mod processes;
 pub(crate) mod profiles;
 pub(crate) mod sandbox_policy;
+pub(crate) mod search_sessions;
 pub(crate) mod searches;
+pub(crate) mod skill_roots;
 pub(crate) mod skills;
 pub(crate) mod threads;
 pub(crate) mod watches;
@@ -31,6 +33,7 @@ use self::catalogue::Catalogue;
 use self::config_loader::{ConfigLoader, ConfigSnapshot};
 use self::model_list_cache::ModelListCache;
 use self::searches::Searches;
+use self::skill_roots::SkillRoots;
 use self::watches::PathWatcher;
 use crate::disk::{DiskExecutor, DiskPool};
 use crate::lanes::Lanes;
@@ -59,6 +62,7 @@ pub(crate) struct ServerState {
     pub(crate) catalogue: Catalogue,
     pub(crate) model_list: ModelListCache,
     pub(crate) searches: Searches,
+    pub(crate) skill_roots: SkillRoots,
     pub(crate) watcher: PathWatcher,
     pub(crate) threads: Threads,
     /// Starts the processes of clients.
@@ -111,6 +115,7 @@ impl ServerState {
             catalogue: Catalogue::default(),
             model_list: ModelListCache::default(),
             searches: Searches::default(),
+            skill_roots: SkillRoots::default(),
             watcher: PathWatcher::default(),
             threads,
             launcher,

@@ -22,6 +22,7 @@ use crate::metrics::{Metrics, transport_name};
 use crate::relay::Relay;
 use crate::services::ServerState;
 use crate::services::processes::Processes;
+use crate::services::search_sessions::SearchSessions;
 use crate::services::watches::Watch;
 use crate::spans;
 
@@ -63,6 +64,7 @@ pub(crate) struct Session {
     /// The client's file watches by its names for them.
     pub(crate) watches: Mutex<HashMap<String, Watch>>,
     pub(crate) processes: Processes,
+    pub(crate) searches: SearchSessions,
     /// The connection's subscriber of threads.
     pub(crate) subscriber: OnceLock<Arc<dyn Subscriber>>,
     /// The threads that it subscribed to.
@@ -150,6 +152,7 @@ impl Session {
             finished: Notify::new(),
             watches: Mutex::default(),
             processes: Processes::default(),
+            searches: SearchSessions::default(),
             subscriber: OnceLock::new(),
             threads: Mutex::default(),
             answers: Arc::new(Semaphore::new(ANSWERS_KIB_MAX)),
