@@ -128,7 +128,7 @@ methods! {
 
     /// Sends input to a thread; while a turn is running, the input joins that turn.
     "turn/start" => TurnStart(TurnStartParams) -> TurnStartResponse,
-        Core, Stable, lane(thread(thread_id)), idempotency_key(client_request_id), gated ["additionalContext", "collaborationMode", "cyberAccessProgram", "environments", "multiAgentMode", "permissions", "responsesapiClientMetadata", "responsesapiClientMetadataPatch", "runtimeWorkspaceRoots"];
+        Core, Stable, lane(thread(thread_id)), served_by(loaded), idempotency_key(client_request_id), gated ["additionalContext", "collaborationMode", "cyberAccessProgram", "environments", "multiAgentMode", "permissions", "responsesapiClientMetadata", "responsesapiClientMetadataPatch", "runtimeWorkspaceRoots"];
 
     /// Adds input to the running turn.
     "turn/steer" => TurnSteer(TurnSteerParams) -> TurnSteerResponse,

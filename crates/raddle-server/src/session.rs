@@ -200,6 +200,15 @@ impl Session {
         }
     }
 
+    /// Whether a turn of the client may open a stored thread. A client that neither subscribed to
+    /// the thread nor named an extension would wait for events that it does not receive.
+    pub(crate) fn may_open(&self, id: ThreadId) -> bool {
+        let client = self.client();
+        client.is_some_and(|it| it.wants_seq || it.has_idempotency)
+            || self.threads().contains(&id)
+            || self.relay.threads().into_iter().any(|it| it == id)
+    }
+
     /// Whether the client may only read.
     pub(crate) fn is_observer(&self) -> bool {
         self.client().is_some_and(|it| it.role == Role::Observer)
