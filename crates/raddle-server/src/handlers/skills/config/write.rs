@@ -35,8 +35,8 @@ fn selector(params: SkillsConfigWriteParams) -> Result<SkillSelector, WireError>
             files::absolute(&path)?;
             Ok(SkillSelector::Path(path))
         }
-        _ => Err(WireError::Refused(
-            "skills/config/write requires exactly one of path or name".into(),
+        _ => Err(WireError::InvalidParams(
+            "skills/config/write requires exactly one of path or name",
         )),
     }
 }
