@@ -4,13 +4,8 @@ from recorder import Record, Relay
 from terminal import Terminal
 
 EMPTY_PROMPT = "Ask Codex to do anything"
-#: It sends these requests at the start, and continues after an error.
-SPARED = [
-    "account/bedrock/checkGovCloudRequirements",
-    "collaborationMode/list",
-    "hooks/list",
-    "plugin/list",
-]
+#: It sends this request at the start, and continues after an error.
+SPARED = ["account/bedrock/checkGovCloudRequirements"]
 
 _TOKEN_VARIABLE = "REMOTE_TOKEN"
 

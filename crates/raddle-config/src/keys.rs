@@ -181,6 +181,8 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("profiles.NAME", Kind::Table, "", "one choice"),
     key("profiles.NAME.model", Kind::Text, "", "its model"),
     key("profiles.NAME.model_provider", Kind::Text, "`model_provider`", "its provider"),
+    key("skills", Kind::Table, "", "settings of skills"),
+    key("skills.config", Kind::Tables, "every skill is enabled", "disabled skills, a `[[skills.config]]` each with `name` or `path`, and `enabled = false`"),
     client_owned("projects"),
     client_owned("check_for_update_on_startup"),
     client_owned("desktop"),

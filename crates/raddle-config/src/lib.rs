@@ -32,6 +32,7 @@ mod sandbox;
 mod sandbox_mode;
 mod schema;
 mod setting_error;
+pub mod skills;
 mod standalone;
 mod suggestions;
 mod vendors;

@@ -128,7 +128,7 @@ methods! {
 
     /// Sends input to a thread; while a turn is running, the input joins that turn.
     "turn/start" => TurnStart(TurnStartParams) -> TurnStartResponse,
-        Core, Stable, lane(thread(thread_id)), idempotency_key(client_request_id), gated ["additionalContext", "collaborationMode", "cyberAccessProgram", "environments", "multiAgentMode", "permissions", "responsesapiClientMetadata", "responsesapiClientMetadataPatch", "runtimeWorkspaceRoots"];
+        Core, Stable, lane(thread(thread_id)), served_by(loaded), idempotency_key(client_request_id), gated ["additionalContext", "collaborationMode", "cyberAccessProgram", "environments", "multiAgentMode", "permissions", "responsesapiClientMetadata", "responsesapiClientMetadataPatch", "runtimeWorkspaceRoots"];
 
     /// Adds input to the running turn.
     "turn/steer" => TurnSteer(TurnSteerParams) -> TurnSteerResponse,
@@ -240,7 +240,11 @@ methods! {
 
     /// Lists the sections in which a client groups threads, in pages.
     "threadSection/list" => ThreadSectionList(ThreadSectionListParams) -> ThreadSectionListResponse,
-        Useful, Stable, lane(free), safe(repeatable);
+        Useful, Stable, lane(free), safe(reads, repeatable);
+
+    /// Drops the newest turns of a thread. Deprecated: use `thread/revert`.
+    "thread/rollback" => ThreadRollback(ThreadRollbackParams) -> ThreadRollbackResponse,
+        Useful, Stable, lane(thread(thread_id));
 
     /// Searches threads by text.
     "thread/search" => ThreadSearch(ThreadSearchParams) -> ThreadSearchResponse,
@@ -256,7 +260,15 @@ methods! {
 
     /// Lists the hooks that apply in the given directories.
     "hooks/list" => HooksList(HooksListParams) -> HooksListResponse,
-        Useful, Stable, lane(shared config), safe(repeatable);
+        Useful, Stable, lane(shared config), safe(reads, repeatable);
+
+    /// Lists apps in pages.
+    "app/list" => AppList(AppsListParams) -> AppsListResponse,
+        Useful, Stable, lane(free), safe(reads, repeatable);
+
+    /// Lists marketplaces and their plugins.
+    "plugin/list" => PluginList(PluginListParams) -> PluginListResponse,
+        Useful, Stable, lane(free), safe(reads, repeatable);
 
     /// Enables or disables a skill.
     "skills/config/write" => SkillsConfigWrite(SkillsConfigWriteParams) -> SkillsConfigWriteResponse,
@@ -268,11 +280,11 @@ methods! {
 
     /// Reads the capabilities of the model provider.
     "modelProvider/capabilities/read" => ModelProviderCapabilitiesRead(ModelProviderCapabilitiesReadParams) -> ModelProviderCapabilitiesReadResponse,
-        Useful, Stable, lane(free), safe(repeatable);
+        Useful, Stable, lane(free), safe(reads, repeatable);
 
     /// Lists experimental features in pages.
     "experimentalFeature/list" => ExperimentalFeatureList(ExperimentalFeatureListParams) -> ExperimentalFeatureListResponse,
-        Useful, Stable, lane(free), safe(repeatable);
+        Useful, Stable, lane(free), safe(reads, repeatable);
 
     /// Lists named permission profiles in pages.
     "permissionProfile/list" => PermissionProfileList(PermissionProfileListParams) -> PermissionProfileListResponse,
@@ -280,7 +292,7 @@ methods! {
 
     /// Lists the collaboration modes.
     "collaborationMode/list" => CollaborationModeList(CollaborationModeListParams) -> CollaborationModeListResponse,
-        Useful, Experimental, lane(free), safe(repeatable);
+        Useful, Experimental, lane(free), safe(reads, repeatable);
 
     /// Starts an OAuth sign-in to an MCP server.
     "mcpServer/oauth/login" => McpServerOauthLogin(McpServerOauthLoginParams) -> McpServerOauthLoginResponse,
@@ -292,7 +304,7 @@ methods! {
 
     /// Lists MCP servers and their tools in pages.
     "mcpServerStatus/list" => McpServerStatusList(ListMcpServerStatusParams) -> ListMcpServerStatusResponse,
-        Useful, Stable, lane(free), safe(repeatable);
+        Useful, Stable, lane(free), safe(reads, repeatable);
 
     /// Reads a resource of an MCP server.
     "mcpServer/resource/read" => McpServerResourceRead(McpResourceReadParams) -> McpResourceReadResponse,
@@ -309,6 +321,10 @@ methods! {
     /// Cancels a sign-in in progress.
     "account/login/cancel" => AccountLoginCancel(CancelLoginAccountParams) -> CancelLoginAccountResponse,
         Useful, Stable, lane(account);
+
+    /// Reads the usage limits of the account at its vendor.
+    "account/rateLimits/read" => AccountRateLimitsRead -> GetAccountRateLimitsResponse,
+        Useful, Stable, lane(free), safe(reads, repeatable);
 
     /// Signs out of the model provider.
     "account/logout" => AccountLogout -> LogoutAccountResponse,
@@ -332,13 +348,13 @@ methods! {
 
     /// Starts a search that follows the user's typing.
     "fuzzyFileSearch/sessionStart" => FuzzyFileSearchSessionStart(FuzzyFileSearchSessionStartParams) -> FuzzyFileSearchSessionStartResponse,
-        Useful, Experimental, lane(search(session_id));
+        Useful, Experimental, lane(search(session_id)), safe(reads);
 
     /// Changes the query of a search session.
     "fuzzyFileSearch/sessionUpdate" => FuzzyFileSearchSessionUpdate(FuzzyFileSearchSessionUpdateParams) -> FuzzyFileSearchSessionUpdateResponse,
-        Useful, Experimental, lane(search(session_id));
+        Useful, Experimental, lane(search(session_id)), safe(reads);
 
     /// Ends a search session.
     "fuzzyFileSearch/sessionStop" => FuzzyFileSearchSessionStop(FuzzyFileSearchSessionStopParams) -> FuzzyFileSearchSessionStopResponse,
-        Useful, Experimental, lane(search(session_id));
+        Useful, Experimental, lane(search(session_id)), safe(reads);
 }

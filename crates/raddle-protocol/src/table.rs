@@ -109,6 +109,9 @@ pub enum ServedBy {
     /// The node that owns the thread. If no live node owns it, the node that receives the request
     /// opens it.
     Owner,
+    /// As [`Self::Owner`], but the request opens no thread for a client that neither subscribed to it
+    /// nor named an extension: it is rejected if no node has loaded the thread.
+    Loaded,
     /// The node from which the client receives the events of the thread, else the node that
     /// receives the request. The request opens no thread.
     Subscription,
@@ -354,6 +357,7 @@ macro_rules! methods {
     (@repeatable reads, repeatable) => { true };
     (@served_by [] thread($field:ident)) => { ServedBy::Owner };
     (@served_by [] $($lane:tt)+) => { ServedBy::AnyNode };
+    (@served_by [loaded] thread($field:ident)) => { ServedBy::Loaded };
     (@served_by [any_node] thread($field:ident)) => { ServedBy::AnyNode };
     (@served_by [creator] $($lane:tt)+) => { ServedBy::Creator };
     (@served_by [subscription] thread($field:ident)) => { ServedBy::Subscription };

@@ -242,6 +242,10 @@ async fn handle_frame(frame: Frame, state: &Arc<ServerState>, session: &Arc<Sess
             tracing::trace!(method = &*notification.method, "notification");
         }
         Ok(Inbound::Response(response)) => {
+            let frame = session.frame_of_thread(&response.id, &frame);
+            let Ok(Inbound::Response(response)) = parse(&frame) else {
+                return session.counts.noise();
+            };
             if !relay::forward_answer(session, &response.id, &frame) {
                 threads::answers::handle_answer(state, session, response);
             }

@@ -20,6 +20,7 @@ mod metrics;
 mod options;
 mod peers;
 mod relay;
+mod request_ids;
 mod routes;
 mod server;
 mod services;

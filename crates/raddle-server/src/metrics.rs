@@ -1,6 +1,7 @@
 //! The metrics that `/metrics` serves: requests and connections, counted here, and threads, counted
 //! by the agent.
 
+pub(crate) mod diagnostics;
 pub(crate) mod page;
 mod process;
 mod text;

@@ -107,7 +107,8 @@ async fn find(
         if served_by == ServedBy::Subscription {
             return ThreadLocation::Local;
         }
-        let node = match owner(state, session, id).await {
+        let opens = served_by != ServedBy::Loaded || session.may_open(id);
+        let node = match owner(state, session, id, opens).await {
             Ok(Some(node)) => node,
             Ok(None) => return ThreadLocation::Local,
             Err(error) => return ThreadLocation::Unavailable(error),
@@ -127,16 +128,17 @@ async fn find(
     }
 }
 
-/// Returns the live process that owns a thread, if it is another one. If none owns it, opens it
-/// here, unless the client is an observer: opening it would start its work, also if its owner died
-/// just now.
+/// Returns the live process that owns a thread, if it is another one. If none owns it and `opens` is
+/// set, opens it here, unless the client is an observer: opening it would start its work, also if
+/// its owner died just now.
 async fn owner(
     state: &ServerState,
     session: &Session,
     id: ThreadId,
+    opens: bool,
 ) -> Result<Option<String>, WireError> {
     // Any other problem with the thread is reported where it is used.
-    if !session.is_observer() {
+    if !session.is_observer() && opens {
         return Ok(match state.threads.get(id).await {
             Err(AgentError::OwnedBy { node }) => Some(node),
             _ => None,
@@ -145,7 +147,7 @@ async fn owner(
     match state.threads.peek(id).await {
         Ok(peek) if peek.is_loaded() => Ok(None),
         Ok(peek) if peek.is_owned() => Ok(peek.thread.owner().map(str::to_owned)),
-        Ok(peek) if threads::has_work(&peek) => Err(WireError::ObserverWouldBegin),
+        Ok(peek) if opens && threads::has_work(&peek) => Err(WireError::ObserverWouldBegin),
         _ => Ok(None),
     }
 }

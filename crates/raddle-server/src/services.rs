@@ -11,7 +11,9 @@ pub(crate) mod pages;
 pub(crate) mod processes;
 pub(crate) mod profiles;
 pub(crate) mod sandbox_policy;
+pub(crate) mod search_sessions;
 pub(crate) mod searches;
+pub(crate) mod skill_roots;
 pub(crate) mod skills;
 pub(crate) mod threads;
 pub(crate) mod watches;
@@ -31,11 +33,13 @@ use self::catalogue::Catalogue;
 use self::config_loader::{ConfigLoader, ConfigSnapshot};
 use self::model_list_cache::ModelListCache;
 use self::searches::Searches;
+use self::skill_roots::SkillRoots;
 use self::watches::PathWatcher;
 use crate::disk::{DiskExecutor, DiskPool};
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::request_ids::RequestIds;
 use crate::wire_error::WireError;
 
 /// Limit: disk jobs in the home that run at a time, of all connections; beyond it, further jobs
@@ -59,6 +63,7 @@ pub(crate) struct ServerState {
     pub(crate) catalogue: Catalogue,
     pub(crate) model_list: ModelListCache,
     pub(crate) searches: Searches,
+    pub(crate) skill_roots: SkillRoots,
     pub(crate) watcher: PathWatcher,
     pub(crate) threads: Threads,
     /// Starts the processes of clients.
@@ -68,6 +73,8 @@ pub(crate) struct ServerState {
     /// Number of connections that ended by a panic of the server.
     pub(crate) panicked_connections: AtomicU64,
     pub(crate) metrics: Arc<Metrics>,
+    /// The integer ids of server requests.
+    pub(crate) request_ids: Arc<RequestIds>,
 }
 
 impl ServerState {
@@ -111,12 +118,14 @@ impl ServerState {
             catalogue: Catalogue::default(),
             model_list: ModelListCache::default(),
             searches: Searches::default(),
+            skill_roots: SkillRoots::default(),
             watcher: PathWatcher::default(),
             threads,
             launcher,
             sandbox,
             panicked_connections: AtomicU64::new(0),
             metrics: Arc::default(),
+            request_ids: Arc::default(),
         })
     }
 }

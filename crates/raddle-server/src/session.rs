@@ -1,5 +1,6 @@
 //! The state of one connection.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,8 +21,10 @@ use tracing::Span;
 use crate::disk::DiskExecutor;
 use crate::metrics::{Metrics, transport_name};
 use crate::relay::Relay;
+use crate::request_ids::{RequestIds, with_value};
 use crate::services::ServerState;
 use crate::services::processes::Processes;
+use crate::services::search_sessions::SearchSessions;
 use crate::services::watches::Watch;
 use crate::spans;
 
@@ -53,6 +56,7 @@ pub(crate) struct Session {
     pub(crate) counts: FrameCounts,
     /// The metrics of the server.
     pub(crate) metrics: Arc<Metrics>,
+    request_ids: Arc<RequestIds>,
     client: OnceLock<ClientProfile>,
     running: Mutex<RunningRequests>,
     running_max: usize,
@@ -63,6 +67,7 @@ pub(crate) struct Session {
     /// The client's file watches by its names for them.
     pub(crate) watches: Mutex<HashMap<String, Watch>>,
     pub(crate) processes: Processes,
+    pub(crate) searches: SearchSessions,
     /// The connection's subscriber of threads.
     pub(crate) subscriber: OnceLock<Arc<dyn Subscriber>>,
     /// The threads that it subscribed to.
@@ -143,6 +148,7 @@ impl Session {
             outgoing,
             counts: FrameCounts::default(),
             metrics: state.metrics.clone(),
+            request_ids: state.request_ids.clone(),
             client: OnceLock::new(),
             running: Mutex::default(),
             running_max: state.options.requests_max,
@@ -150,6 +156,7 @@ impl Session {
             finished: Notify::new(),
             watches: Mutex::default(),
             processes: Processes::default(),
+            searches: SearchSessions::default(),
             subscriber: OnceLock::new(),
             threads: Mutex::default(),
             answers: Arc::new(Semaphore::new(ANSWERS_KIB_MAX)),
@@ -197,6 +204,15 @@ impl Session {
         }
     }
 
+    /// Whether a turn of the client may open a stored thread. A client that neither subscribed to
+    /// the thread nor named an extension would wait for events that it does not receive.
+    pub(crate) fn may_open(&self, id: ThreadId) -> bool {
+        let client = self.client();
+        client.is_some_and(|it| it.wants_seq || it.has_idempotency)
+            || self.threads().contains(&id)
+            || self.relay.threads().into_iter().any(|it| it == id)
+    }
+
     /// Whether the client may only read.
     pub(crate) fn is_observer(&self) -> bool {
         self.client().is_some_and(|it| it.role == Role::Observer)
@@ -220,17 +236,18 @@ impl Session {
         if self.receives(method) {
             let seq = seq.filter(|_| self.client().is_some_and(|it| it.wants_seq));
             let now = Timestamp::from(SystemTime::now());
+            let message = self.with_ids_of_client(message);
             self.outgoing
-                .send(notification(method, message, Some(now.0), seq));
+                .send(notification(method, &*message, Some(now.0), seq));
         }
     }
 
     /// Sends a request to the client. The answer has the same id, and comes on this connection or
     /// another.
     pub(crate) fn send_request(&self, id: &RequestId, method: &str, params: &Value) {
-        let id = match id {
-            RequestId::Integer(number) => Id::Integer(*number),
-            RequestId::String(text) => Id::String(text.clone()),
+        let id = match self.id_of_client(id) {
+            RequestId::Integer(number) => Id::Integer(number),
+            RequestId::String(text) => Id::String(text),
         };
         match request(&id, method, params) {
             Ok(frame) => self.outgoing.send(frame),
@@ -242,6 +259,60 @@ impl Session {
                     "a request to a client cannot be serialised"
                 );
             }
+        }
+    }
+
+    /// Whether server requests have integer ids for the client: those of other clients are texts.
+    fn has_integer_ids(&self) -> bool {
+        self.client().is_some_and(|it| !it.wants_seq)
+    }
+
+    /// Returns the id of a server request as the client sees it.
+    fn id_of_client(&self, id: &RequestId) -> RequestId {
+        match id {
+            RequestId::String(name) if self.has_integer_ids() => {
+                RequestId::Integer(self.request_ids.number(name))
+            }
+            id => id.clone(),
+        }
+    }
+
+    /// Returns a notification with the ids that the client sees.
+    fn with_ids_of_client<'a>(&self, message: &'a Notification) -> Cow<'a, Notification> {
+        match message {
+            Notification::ServerRequestResolved(it) if self.has_integer_ids() => {
+                let mut resolved = it.clone();
+                resolved.request_id = self.id_of_client(&it.request_id);
+                Cow::Owned(resolved.into())
+            }
+            message => Cow::Borrowed(message),
+        }
+    }
+
+    /// Returns a frame of another process with the id that the client sees, at this place.
+    pub(crate) fn frame_of_client(&self, frame: Bytes, pointer: &str) -> Bytes {
+        if !self.has_integer_ids() {
+            return frame;
+        }
+        let message: Option<Value> = serde_json::from_slice(&frame).ok();
+        let name = message
+            .as_ref()
+            .and_then(|it| it.pointer(pointer)?.as_str());
+        match name {
+            Some(name) => with_value(&frame, pointer, self.request_ids.number(name).into()),
+            None => frame,
+        }
+    }
+
+    /// Returns a response of the client with the id that the thread gave to the request.
+    pub(crate) fn frame_of_thread(&self, id: &Id, frame: &Bytes) -> Bytes {
+        let name = match id {
+            Id::Integer(number) if self.has_integer_ids() => self.request_ids.name(*number),
+            _ => None,
+        };
+        match name {
+            Some(name) => with_value(frame, "/id", Value::from(&*name)),
+            None => frame.clone(),
         }
     }
 

@@ -38,6 +38,8 @@ pub(crate) enum WireError {
     Overloaded,
     /// Params of the wrong shape.
     InvalidRequest(String),
+    /// Params of the right shape that exclude each other, where the contract has a code for it.
+    InvalidParams(&'static str),
     /// Params of the right shape with a value that is not possible.
     Refused(Cow<'static, str>),
     /// A setting that is rejected, in the request or in the configuration.
@@ -208,6 +210,7 @@ impl From<WireError> for ErrorObject {
                 json!({ "errorInfo": "server_overloaded", "retryAfterMs": STORAGE_RETRY_AFTER_MS }),
             ),
             WireError::InvalidRequest(what) => invalid(format!("Invalid request: {what}").into()),
+            WireError::InvalidParams(what) => Self::new(code::INVALID_PARAMS, what),
             WireError::Refused(what) => invalid(what),
             WireError::Setting(error) => {
                 let object = invalid(error.to_string().into());

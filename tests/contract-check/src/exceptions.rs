@@ -28,8 +28,12 @@ pub enum Kind {
     MissingValue,
     /// A position where the two schemas expect different forms of value.
     OtherForm,
+    /// A method that the reference does not have.
+    ExtraMethod,
     /// A notification that the reference does not have.
     ExtraNotification,
+    /// Params of the reference, which clients may omit, and which we do not read.
+    MissingParams,
     /// A method or member that is stable on one side and experimental on the other.
     Gate,
 }
@@ -46,7 +50,9 @@ impl Kind {
             Self::ExtraValue => "extra-value",
             Self::MissingValue => "missing-value",
             Self::OtherForm => "other-form",
+            Self::ExtraMethod => "extra-method",
             Self::ExtraNotification => "extra-notification",
+            Self::MissingParams => "missing-params",
             Self::Gate => "gate",
         }
     }

@@ -88,7 +88,7 @@ impl Sources<'_> {
             let experimental = row.stability == Stability::Experimental;
             let mut parts = Vec::new();
             let Some(params) = reference.get(row.name) else {
-                self.findings.add("not in the reference", row.name);
+                self.report(Kind::ExtraMethod, row.name.to_owned());
                 continue;
             };
             if stable.contains_key(row.name) == experimental {
@@ -101,6 +101,9 @@ impl Sources<'_> {
                     parts.extend(part.map(ContractPart::sent_by_clients));
                 }
                 None if params.is_null() || params["type"] == "null" => {}
+                None if may_be_null(params) => {
+                    self.report(Kind::MissingParams, row.name.to_owned());
+                }
                 None => self.findings.add("params are missing", row.name),
             }
             parts.extend(self.named_part("result", row.result, row.shapes.result)?);
@@ -275,6 +278,12 @@ impl Sources<'_> {
             self.findings.add(kind.word(), path);
         }
     }
+}
+
+/// Whether a schema is a choice with null.
+fn may_be_null(schema: &Value) -> bool {
+    let arms = schema["anyOf"].as_array();
+    arms.is_some_and(|arms| arms.iter().any(|arm| arm["type"] == "null"))
 }
 
 /// Returns the names of an object schema's own members.

@@ -263,7 +263,7 @@ fn served_by(served_by: ServedBy) -> &'static str {
     match served_by {
         ServedBy::AnyNode => "the node that receives it",
         ServedBy::Creator => "the node that receives it, which then owns the new thread",
-        ServedBy::Owner => "the node that owns the thread",
+        ServedBy::Owner | ServedBy::Loaded => "the node that owns the thread",
         ServedBy::Subscription => {
             "the node that sends the client the events of the thread, \
              else the node that receives it"

@@ -5,18 +5,29 @@ use crate::{METHODS, MethodRow};
 
 /// Requests that an observer may send.
 const READS: &[&str] = &[
+    "account/rateLimits/read",
     "account/read",
+    "app/list",
+    "collaborationMode/list",
     "config/read",
     "configRequirements/read",
+    "experimentalFeature/list",
     "fs/getMetadata",
     "fs/readDirectory",
     "fs/readFile",
     "fs/unwatch",
     "fs/watch",
     "fuzzyFileSearch",
+    "fuzzyFileSearch/sessionStart",
+    "fuzzyFileSearch/sessionStop",
+    "fuzzyFileSearch/sessionUpdate",
+    "hooks/list",
     "initialize",
+    "mcpServerStatus/list",
     "model/list",
+    "modelProvider/capabilities/read",
     "permissionProfile/list",
+    "plugin/list",
     "skills/list",
     "thread/backgroundTerminals/list",
     "thread/goal/get",
@@ -30,11 +41,14 @@ const READS: &[&str] = &[
     "thread/search",
     "thread/turns/list",
     "thread/unsubscribe",
+    "threadSection/list",
 ];
 
 /// Requests that may be sent again without an idempotency key.
 const REPEATABLE: &[&str] = &[
+    "account/rateLimits/read",
     "account/read",
+    "app/list",
     "collaborationMode/list",
     "config/read",
     "configRequirements/read",
@@ -49,6 +63,7 @@ const REPEATABLE: &[&str] = &[
     "model/list",
     "modelProvider/capabilities/read",
     "permissionProfile/list",
+    "plugin/list",
     "server/diagnostics",
     "skills/list",
     "thread/backgroundTerminals/list",
@@ -83,6 +98,7 @@ const SERVED_BY: &[(&str, ServedBy)] = &[
     ("thread/start", ServedBy::Creator),
     ("thread/turns/list", ServedBy::AnyNode),
     ("thread/unsubscribe", ServedBy::Subscription),
+    ("turn/start", ServedBy::Loaded),
 ];
 
 /// Returns the names of some methods, sorted.

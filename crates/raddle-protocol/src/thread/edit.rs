@@ -241,6 +241,26 @@ pub struct ThreadRevertResponse {
     pub turns_backwards_cursor: Option<String>,
 }
 
+/// Params of `thread/rollback`, the older form of `thread/revert`. A running turn is interrupted.
+/// Files in the workspace are not changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadRollbackParams {
+    /// The thread to revert.
+    pub thread_id: ThreadId,
+    /// Number of turns to drop, at least 1. A number above that of the turns drops all of them.
+    pub num_turns: u32,
+}
+
+/// Result of `thread/rollback`. `deprecationNotice` precedes it, and `thread/reverted` follows it
+/// if a turn was dropped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadRollbackResponse {
+    /// The reverted thread, with the newest of its remaining turns.
+    pub thread: Thread,
+}
+
 /// Params of `thread/inject_items`, which adds items to the model's context without starting a
 /// turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -49,7 +49,7 @@ pub struct ThreadStartParams {
     #[schemars(extend("x-experimental" = true))]
     #[serde(default, deserialize_with = "null_as_default")]
     pub experimental_raw_events: bool,
-    /// How clients fetch the thread's history. Null leaves the choice to the server.
+    /// How clients fetch the thread's history. Null means `paginated`.
     #[schemars(extend("x-experimental" = true))]
     pub history_mode: Option<ThreadHistoryMode>,
     /// Has no effect; it exists to test the gating of experimental members.

@@ -68,6 +68,7 @@ const BOUND_MEMBERS: &[(&str, &[&str])] = &[
             "sandboxPolicy",
         ],
     ),
+    ("turn/settings/update", &["approvalsReviewer"]),
     ("turn/steer", &[]),
 ];
 

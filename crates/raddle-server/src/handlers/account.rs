@@ -1,3 +1,4 @@
 pub(crate) mod login;
 pub(crate) mod logout;
+pub(crate) mod rate_limits;
 pub(crate) mod read;

@@ -14,6 +14,7 @@ pub(crate) mod queue;
 pub(crate) mod read;
 pub(crate) mod resume;
 pub(crate) mod revert;
+pub(crate) mod rollback;
 pub(crate) mod search;
 pub(crate) mod settings;
 pub(crate) mod shell_command;

@@ -1,3 +1,4 @@
 pub(crate) mod interrupt;
+pub(crate) mod settings;
 pub(crate) mod start;
 pub(crate) mod steer;

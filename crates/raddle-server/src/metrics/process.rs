@@ -12,8 +12,7 @@ pub(super) fn write(text: &mut TextEncoder, start: Duration) {
         "When the server was opened, in seconds since 1970.",
     );
     text.seconds(&[], start);
-    let status = std::fs::read_to_string("/proc/self/status");
-    if let Some(bytes) = status.ok().as_deref().and_then(resident_bytes) {
+    if let Some(bytes) = resident_memory_bytes() {
         text.family(
             "process_resident_memory_bytes",
             Kind::Gauge,
@@ -30,6 +29,12 @@ pub(super) fn write(text: &mut TextEncoder, start: Duration) {
         // One of them is the descriptor of this listing.
         text.sample(&[], (open.count() as u64).saturating_sub(1));
     }
+}
+
+/// Returns the resident memory of the process, where the system reports it.
+pub(super) fn resident_memory_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    resident_bytes(&status)
 }
 
 /// The line reads `VmRSS:     1234 kB`.

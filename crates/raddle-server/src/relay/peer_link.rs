@@ -132,11 +132,20 @@ impl PeerLink {
             };
             let seq = seq_of(&frame);
             let wants_seq = session.client().is_some_and(|it| it.wants_seq);
+            let id_pointer = match method.as_deref() {
+                None => Some("/id"),
+                Some("serverRequest/resolved") => Some("/params/requestId"),
+                Some(_) => None,
+            };
             let is_subscribed = method.is_none_or(|it| session.receives(&it));
             if is_subscribed {
-                session.outgoing.send(match seq {
+                let frame = match seq {
                     Some(seq) if !wants_seq => without_seq(seq, &frame),
                     _ => frame.clone(),
+                };
+                session.outgoing.send(match id_pointer {
+                    Some(pointer) => session.frame_of_client(frame, pointer),
+                    None => frame,
                 });
             }
             session.relay.mark_received(id, seq);

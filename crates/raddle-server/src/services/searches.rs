@@ -73,6 +73,11 @@ struct SearchJob {
 }
 
 impl Search {
+    /// Whether a newer search of the same name has begun.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
     /// Returns the best matches under the roots, best first. A cancelled search returns none; it
     /// also ends when `is_gone` says that the client has disconnected.
     pub(crate) fn run(
@@ -95,7 +100,7 @@ impl Search {
         if query.is_empty() {
             return Vec::new();
         }
-        let is_cancelled = || self.cancelled.load(Ordering::Relaxed) || is_gone();
+        let is_cancelled = || self.is_cancelled() || is_gone();
         let mut job = SearchJob {
             pattern: Pattern::new(
                 query,

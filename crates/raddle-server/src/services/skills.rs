@@ -61,18 +61,19 @@ impl<'a> SkillList<'a> {
         }
     }
 
-    /// Adds the skills that apply in a folder: the user's, if given, and those of the repository
-    /// around it. Links in a repository must stay inside it, as those of `AGENTS.md`.
-    pub(crate) fn add_folder(&mut self, user: Option<&Path>, cwd: &str) {
+    /// Adds the skills that apply in a folder: those in the user's folders, and those of the
+    /// repository around it. Links in a repository must stay inside it, as those of `AGENTS.md`.
+    pub(crate) fn add_folder(&mut self, user: &[PathBuf], cwd: &str) {
         let mut entry = SkillsListEntry {
             cwd: cwd.to_owned(),
             errors: Vec::new(),
             skills: Vec::new(),
         };
-        let user = user.map(|it| SkillSource {
-            folder: it.to_owned(),
+        let admission = self.admission;
+        let user = user.iter().map(|it| SkillSource {
+            folder: it.clone(),
             scope: SkillScope::User,
-            admission: self.admission.clone(),
+            admission: admission.clone(),
         });
         let repository = repository_folders(Path::new(cwd));
         let root = repository.last().and_then(|it| fs::canonicalize(it).ok());
@@ -84,7 +85,7 @@ impl<'a> SkillList<'a> {
                 admission: repository_admission.clone()?,
             })
         });
-        let mut sources = user.into_iter().chain(repository);
+        let mut sources = user.chain(repository);
         let is_complete = sources.all(|it| it.collect(&mut entry, &mut self.bytes_left));
         if !is_complete {
             entry.errors.push(SkillErrorInfo {
@@ -311,7 +312,7 @@ mod tests {
         }
         let admission = PathAdmission::default();
         let mut list = SkillList::new(&admission);
-        list.add_folder(Some(folder.path()), "/nowhere");
+        list.add_folder(&[folder.path().to_owned()], "/nowhere");
         let entry = &list.entries()[0];
         assert_eq!(entry.skills.len(), SKILLS_MAX);
         let path = folder.path().display().to_string();
@@ -339,8 +340,8 @@ mod tests {
         };
         let fill = |bytes_max: usize| {
             let mut list = SkillList::within(bytes_max, &admission);
-            list.add_folder(Some(folder.path()), "/nowhere");
-            list.add_folder(Some(folder.path()), "/elsewhere");
+            list.add_folder(&[folder.path().to_owned()], "/nowhere");
+            list.add_folder(&[folder.path().to_owned()], "/elsewhere");
             length(list)
         };
         assert_eq!(fill(1 << 20).1, [20, 20]);

@@ -4,6 +4,7 @@ pub(crate) mod answers;
 pub(crate) mod cursors;
 pub(crate) mod end_cursors;
 mod environment;
+mod existence;
 pub(crate) mod folders;
 mod injected_items;
 mod input;
@@ -16,6 +17,7 @@ pub(crate) mod snippets;
 pub(crate) mod view;
 
 pub(crate) use self::environment::RequestedEnvironment;
+pub(crate) use self::existence::check_exists;
 pub(crate) use self::injected_items::injected;
 pub(crate) use self::input::{message, message_to_queue};
 pub(crate) use self::overrides::Overrides;

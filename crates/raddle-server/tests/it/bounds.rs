@@ -114,6 +114,7 @@ fn complete_params(method: &str, member: &str, value: Value, thread: &Value) -> 
         "thread/goal/set" => json!({"threadId": thread, "objective": "it"}),
         "thread/start" => json!({}),
         "turn/start" => json!({"threadId": thread, "input": []}),
+        "turn/settings/update" => json!({"threadId": thread, "turnId": "none"}),
         "turn/steer" => json!({"threadId": thread, "input": [], "expectedTurnId": thread}),
         _ => json!({"threadId": thread}),
     };

@@ -1,5 +1,9 @@
 //! `fuzzyFileSearch`
 
+mod session_start;
+mod session_stop;
+mod session_update;
+
 use serde_json::{Value, json};
 
 use crate::client::{NamedPipe, TestClient, id_of};

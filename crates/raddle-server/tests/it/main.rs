@@ -38,9 +38,41 @@ mod account {
         mod start;
     }
     mod logout;
+    mod rate_limits {
+        mod read;
+    }
     mod read;
 }
+mod app {
+    mod list;
+}
+mod collaboration_mode {
+    mod list;
+}
+mod experimental_feature {
+    mod list;
+}
+mod hooks {
+    mod list;
+}
+mod mcp_server_status {
+    mod list;
+}
 mod model {
+    mod list;
+}
+mod model_provider {
+    mod capabilities {
+        mod read;
+    }
+}
+mod plugin {
+    mod list;
+}
+mod server {
+    mod diagnostics;
+}
+mod thread_section {
     mod list;
 }
 mod thread {
@@ -90,6 +122,7 @@ mod thread {
     }
     mod resume;
     mod revert;
+    mod rollback;
     mod settings {
         mod update;
     }
@@ -100,6 +133,9 @@ mod thread {
 }
 mod turn {
     mod interrupt;
+    mod settings {
+        mod update;
+    }
     mod start;
     mod steer;
 }
@@ -111,6 +147,9 @@ mod command {
 }
 mod config {
     mod batch_write;
+    mod mcp_server {
+        mod reload;
+    }
     mod read;
     mod value {
         mod write;
@@ -123,6 +162,12 @@ mod permission_profile {
     mod list;
 }
 mod skills {
+    mod config {
+        mod write;
+    }
+    mod extra_roots {
+        mod set;
+    }
     mod list;
 }
 mod fs {

@@ -140,6 +140,25 @@ async fn each_decision_has_its_effect() {
     }
 }
 
+/// A client without extensions gets integer ids, the same in every process, and may answer with
+/// them.
+#[tokio::test]
+async fn a_client_without_extensions_gets_integer_ids() {
+    let harness = Harness::new();
+    let (mut server, threads) = opened(&harness);
+    let mut client = TestClient::connect_without_extensions(&mut server).await;
+    let thread = running(&mut client).await;
+    call_command(&threads, thread).await;
+    let request = approval_request(&mut client).await;
+    assert_eq!(request["method"], "item/commandExecution/requestApproval");
+    assert!(request["id"].is_i64(), "{request}");
+    client.send(&json!({"id": request["id"], "result": {"decision": "accept"}}));
+    let resolved = client.next().await;
+    assert_eq!(resolved["method"], "serverRequest/resolved");
+    assert_eq!(resolved["params"]["requestId"], request["id"]);
+    assert_eq!(resolved["params"]["decision"], "accept");
+}
+
 /// Only a subscriber may answer, and answers to unknown requests are ignored.
 #[tokio::test]
 async fn answers_from_other_clients_are_ignored() {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use raddle_config::skills::is_enabled;
 use raddle_protocol::SkillsListResponse;
 use raddle_protocol::methods::SkillsList;
 
@@ -28,8 +29,17 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<SkillsList>) {
         return call.reply.error(error);
     }
     // `forceReload` needs no work: the folders are read every time.
-    let user = state.options.paths.skills.clone();
+    let config = match state.config_now().await {
+        Ok(config) => config,
+        Err(error) => return call.reply.error(error),
+    };
     let is_observer = call.session.is_observer();
+    // An observer may read workspaces, and no other files of the user.
+    let mut user = Vec::new();
+    if !is_observer {
+        user.push(state.options.paths.skills.clone());
+        user.extend(state.skill_roots.get());
+    }
     PathAdmission::on_disk(state, call, move |params, admission| {
         let mut folders = params.cwds;
         if folders.is_empty() {
@@ -38,16 +48,16 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<SkillsList>) {
         for folder in folders.iter().filter(|_| is_observer) {
             admission.check(&std::path::absolute(folder)?)?;
         }
-        // An observer may read workspaces, and no other files of the user.
-        let user = Some(&*user).filter(|_| !is_observer);
         let mut seen = HashSet::new();
         let mut list = skills::SkillList::new(admission);
         for cwd in folders.iter().filter(|cwd| seen.insert(cwd.as_str())) {
-            list.add_folder(user, cwd);
+            list.add_folder(&user, cwd);
         }
-        Ok(SkillsListResponse {
-            data: list.entries(),
-        })
+        let mut data = list.entries();
+        for skill in data.iter_mut().flat_map(|it| &mut it.skills) {
+            skill.enabled = is_enabled(&config, &skill.name, &skill.path);
+        }
+        Ok(SkillsListResponse { data })
     })
     .await;
 }

@@ -50,7 +50,8 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadStart>) {
         label: params.thread_source.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         ephemeral: params.ephemeral.unwrap_or_default(),
-        paginated: params.history_mode == Some(ThreadHistoryMode::Paginated),
+        // Every history has pages; a client may still ask for the older mode.
+        paginated: params.history_mode != Some(ThreadHistoryMode::Legacy),
         git: None,
         settings,
     };

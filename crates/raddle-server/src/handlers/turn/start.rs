@@ -8,6 +8,7 @@ use raddle_protocol::{TurnId, TurnStartResponse};
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
+use crate::wire_error::WireError;
 
 pub(crate) async fn handle(state: Arc<ServerState>, call: Call<TurnStart>) {
     let Call {
@@ -18,6 +19,10 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<TurnStart>) {
     // Held until the command is in the thread's inbox, which keeps the order from there on.
     let _lane = reply.take_pass();
     let id = params.thread_id;
+    // Clients of the unextended protocol resume the thread after this error.
+    if !session.may_open(id) && state.threads.live(id).is_none() {
+        return reply.error(WireError::Refused(format!("thread not found: {id}").into()));
+    }
     let change = match threads::change(&state, &params).await {
         Ok(change) => threads::routed(&state, id, change).await,
         Err(error) => Err(error),

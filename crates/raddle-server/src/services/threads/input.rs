@@ -6,6 +6,7 @@ use std::path::Path;
 use raddle_agent::{IMAGES_BYTES_MAX, ImageError, NewImage};
 use raddle_core::{Image, Input, InputMessage, ThreadId};
 use raddle_protocol as wire;
+use serde_json::Value;
 
 use super::refused;
 use crate::services::ServerState;
@@ -33,6 +34,7 @@ pub(crate) async fn message(
     input: Vec<wire::UserInput>,
     client_id: Option<String>,
 ) -> Result<InputMessage, WireError> {
+    refuse_unknown(&input)?;
     refuse_too_long(&input, client_id.as_deref())?;
     // Checks all parts before any image is stored.
     let mut parts = Vec::new();
@@ -66,6 +68,7 @@ pub(crate) fn message_to_queue(
     input: Vec<wire::UserInput>,
     client_id: Option<String>,
 ) -> Result<InputMessage, WireError> {
+    refuse_unknown(&input)?;
     refuse_too_long(&input, client_id.as_deref())?;
     if input.iter().any(is_image) {
         let what = "an image cannot wait in the queue; send it with turn/start or turn/steer";
@@ -76,6 +79,22 @@ pub(crate) fn message_to_queue(
         input: input.into_iter().filter_map(|it| part(it, None)).collect(),
         client_id,
     })
+}
+
+/// Rejects a part of an unknown type: no model would receive it.
+fn refuse_unknown(input: &[wire::UserInput]) -> Result<(), WireError> {
+    for (index, part) in input.iter().enumerate() {
+        let wire::UserInput::Unrecognized(members) = part else {
+            continue;
+        };
+        let kind = members.get("type").and_then(Value::as_str);
+        let kind = quoted(kind.unwrap_or_default());
+        let known = wire::UserInput::KNOWN.join("`, `");
+        return Err(WireError::InvalidRequest(format!(
+            "input[{index}].type: unknown variant `{kind}`, expected one of `{known}`"
+        )));
+    }
+    Ok(())
 }
 
 fn refuse_too_long(input: &[wire::UserInput], client_id: Option<&str>) -> Result<(), WireError> {
@@ -209,7 +228,7 @@ fn part(input: wire::UserInput, stored: Option<Image>) -> Option<Input> {
             name: it.name,
             path: it.path,
         },
-        // A part of an unknown type cannot be sent to a model.
+        // Rejected before.
         wire::UserInput::Unrecognized(_) => return None,
     })
 }

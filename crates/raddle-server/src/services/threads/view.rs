@@ -64,29 +64,28 @@ pub(crate) async fn turns(
     peek: &PeekResult,
     open: OpenItemText,
 ) -> Result<Vec<wire::Turn>, AgentError> {
-    let mut shown_turns = Vec::new();
     let Some(id) = peek.thread.id() else {
-        return Ok(shown_turns);
+        return Ok(Vec::new());
     };
     let mut reader = TurnReader::new(threads, id, peek.thread.head());
     reader.peek = Some(peek);
     reader.open = open;
     reader.items_of_all = Some(ItemReader::newest_first(None));
-    let mut query = PageQuery {
-        limit: TURNS,
-        newest_first: true,
-        cursor: None,
+    reader.newest(None).await
+}
+
+/// Returns the newest turns that began before a record, like [`turns`]. None of them runs.
+pub(crate) async fn turns_before(
+    threads: &Threads,
+    id: ThreadId,
+    before: Seq,
+) -> Result<Vec<wire::Turn>, AgentError> {
+    let cursor = PageCursor {
+        seq: before,
+        included: false,
     };
-    loop {
-        let page = reader.page(query.clone(), &TurnItemsView::Full).await?;
-        shown_turns.extend(page.data);
-        query.cursor = page.next_cursor;
-        if query.cursor.is_none() || reader.is_full {
-            break;
-        }
-    }
-    shown_turns.reverse();
-    Ok(shown_turns)
+    let reader = TurnReader::new(threads, id, before);
+    reader.newest(Some(cursor.to_string())).await
 }
 
 /// Returns a page of a thread's turns. It ends early where their items are long.
@@ -148,6 +147,26 @@ impl<'a> TurnReader<'a> {
             has_items: false,
             is_full: false,
         }
+    }
+
+    /// Returns the newest turns from a position on, oldest first: as many as fit into a response.
+    async fn newest(mut self, cursor: Option<String>) -> Result<Vec<wire::Turn>, AgentError> {
+        let mut shown_turns = Vec::new();
+        let mut query = PageQuery {
+            limit: TURNS,
+            newest_first: true,
+            cursor,
+        };
+        loop {
+            let page = self.page(query.clone(), &TurnItemsView::Full).await?;
+            shown_turns.extend(page.data);
+            query.cursor = page.next_cursor;
+            if query.cursor.is_none() || self.is_full {
+                break;
+            }
+        }
+        shown_turns.reverse();
+        Ok(shown_turns)
     }
 
     async fn page(

@@ -34,6 +34,7 @@ use Expectation::{Done, Refused, ShownBy, Shows};
 
 const TOOL_GATE: &str = "crates/raddle/tests/it/model/tool_gate.rs";
 const SETTINGS: &str = "conformance/thread/settings/update.md";
+const TURN_SETTINGS: &str = "conformance/turn/settings/update.md";
 const COMMAND: &str = "conformance/command/exec.md";
 const PROCESS: &str = "conformance/process/spawn.md";
 
@@ -492,6 +493,19 @@ pub(super) const TABLE: &[RequestBounds] = &[
             ROOTS,
             SANDBOX_POLICY,
         ],
+    },
+    RequestBounds {
+        method: "turn/settings/update",
+        free: "effort model serviceTier summary threadId turnId",
+        bounds: &[BoundMember {
+            member: "approvalsReviewer",
+            // Rejected for a running turn; else the response says that it changed nothing.
+            probes: &[Probe(
+                r#""user""#,
+                ShownBy(TURN_SETTINGS, r#"{"status": "targetUnavailable"}"#),
+            )],
+            shared: &[],
+        }],
     },
     RequestBounds {
         method: "command/exec",

@@ -1,8 +1,12 @@
 //! `turn/start`.
 
+use std::sync::Arc;
+
+use raddle_server::Server;
+use raddle_store::MemoryJournal;
 use serde_json::json;
 
-use crate::client::{TestClient, play};
+use crate::client::{TestClient, answer, play};
 use crate::player::Harness;
 
 #[tokio::test]
@@ -36,4 +40,28 @@ async fn sequence_numbers_rise() {
             break;
         }
     }
+}
+
+/// As in the reference: a client without extensions resumes a stored thread first.
+#[tokio::test]
+async fn a_thread_that_is_not_loaded_is_not_found_without_extensions() {
+    let harness = Harness::new();
+    let journal = Arc::new(MemoryJournal::new());
+    let open = || {
+        let threads = crate::script::threads_of(journal.clone(), &["hello"]);
+        Server::open(harness.options(), threads).expect("a server")
+    };
+    let mut first = open();
+    let mut client = TestClient::connect(&mut first).await;
+    let thread = client.start_thread().await;
+    let mut second = open();
+    let mut client = TestClient::connect_without_extensions(&mut second).await;
+    let turn = json!({"threadId": thread, "input": []});
+    let error = answer(&mut client, "turn/start", turn.clone()).await;
+    let message = format!("thread not found: {}", thread.as_str().expect("an id"));
+    assert_eq!(error, Err(json!({"code": -32600, "message": message})));
+    let resumed = answer(&mut client, "thread/resume", json!({"threadId": thread})).await;
+    assert!(resumed.is_ok(), "{resumed:?}");
+    let started = answer(&mut client, "turn/start", turn.clone()).await;
+    assert!(started.is_ok(), "{started:?}");
 }

@@ -84,8 +84,8 @@ impl Frames {
         let method = self.rng.pick(&[
             "permissionProfile/list",
             "permissionProfile/list",
-            "skills/extraRoots/set",
-            "account/rateLimits/read",
+            "mcpServer/oauth/login",
+            "memory/status",
             "no/such/method",
             "initialize",
             "",

@@ -1,0 +1,8 @@
+//! `account/rateLimits/read`.
+
+use crate::client::play;
+
+#[tokio::test]
+async fn conversation() {
+    play("account/rate_limits/read").await;
+}

@@ -1,0 +1,8 @@
+//! `fuzzyFileSearch/sessionUpdate`.
+
+use crate::client::play;
+
+#[tokio::test]
+async fn conversation() {
+    play("fuzzy_file_search/session_update").await;
+}

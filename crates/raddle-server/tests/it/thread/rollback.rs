@@ -1,0 +1,8 @@
+//! `thread/rollback`.
+
+use crate::client::play;
+
+#[tokio::test]
+async fn conversation() {
+    play("thread/rollback").await;
+}
