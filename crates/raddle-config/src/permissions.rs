@@ -81,6 +81,12 @@ pub fn of_config(
     }
 }
 
+/// Rejects an invalid mode of the configuration, even where a request or a profile overrides it:
+/// the mistake would otherwise go unnoticed.
+pub fn check_mode(config: &EffectiveConfig<'_>) -> Result<(), SettingError> {
+    sandbox_mode::policy(config, None).map(drop)
+}
+
 /// Returns the sandboxes that the request's own configuration names, each with its key.
 pub fn of_request(
     config: &EffectiveConfig<'_>,

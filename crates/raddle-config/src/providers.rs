@@ -19,6 +19,7 @@ use raddle_core::Price;
 
 use self::section::Section;
 use crate::config::{Config, State};
+use crate::suggestions::nearest;
 
 /// The model providers that the configuration names. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -135,8 +136,13 @@ pub(crate) fn resolve(
     file: &Path,
 ) -> Result<ProviderChoice, ProviderError> {
     let missing = |what: &str, key: &str| {
+        let mut keys = ["model", "model_provider"].into_iter();
+        let invalid = keys.find(|it| config.get(*it).is_some_and(|it| !it.is_str()));
         let file = file.display();
-        ProviderError(format!("no {what} is configured; set `{key}` in {file}"))
+        ProviderError(match invalid {
+            Some(key) => format!("`{key}` must be a string, such as \"NAME\"; change it in {file}"),
+            None => format!("no {what} is configured; set `{key}` in {file}"),
+        })
     };
     let choice = choose(config, provider, model);
     let Some(provider) = choice.provider else {
@@ -151,6 +157,21 @@ pub(crate) fn resolve(
         provider,
         model: model.to_owned(),
     })
+}
+
+/// Rejects a model whose prefix misspells a known provider, before it reaches this one.
+pub fn check_prefix(
+    config: &toml::Table,
+    provider: &str,
+    model: &str,
+    file: &Path,
+) -> Result<(), ProviderError> {
+    match model.split_once('/') {
+        Some((vendor, _)) if choice::misspells_provider(config, provider, model) => {
+            read(config, vendor, file).map(drop)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the usable providers of a configuration, the default one first. Leaves out others whose
@@ -185,18 +206,14 @@ pub fn read(config: &toml::Table, name: &str, file: &Path) -> Result<Provider, P
     // A provider with another address gets nothing of the preset, least of all its key.
     let preset = presets::named(name).filter(|_| own_url.is_none());
     let Some(base_url) = own_url.or_else(|| Some(preset?.base_url.to_owned())) else {
-        let configured = providers.and_then(toml::Value::as_table).into_iter();
-        let configured = configured
-            .flatten()
-            .filter(|(_, it)| it.get("base_url").is_some());
-        let mut known: Vec<&str> = PRESETS.iter().map(|it| it.name).collect();
-        known.extend(
-            configured
-                .map(|(name, _)| name.as_str())
-                .filter(|it| presets::named(it).is_none()),
-        );
+        let known = choice::known_names(config);
+        let similar = nearest(name, known.iter().copied());
+        let advice = match similar {
+            Some(similar) => format!("did you mean `{similar}`? Otherwise set it under"),
+            None => "set it under".to_owned(),
+        };
         return Err(ProviderError(format!(
-            "the model provider `{name}` has no base_url; set it under {}, or use one that is known: {}",
+            "the model provider `{name}` has no base_url; {advice} {}, or use one that is known: {}",
             section.location,
             known.join(", ")
         )));
@@ -288,6 +305,17 @@ mod tests {
             ("", Some("any"), "no model provider is configured;"),
             ("", Some("openai/"), "no model provider is configured;"),
             ("model_provider = 'openai'", None, "no model is configured;"),
+            (
+                "model_provider = 'openai'",
+                Some("anthopic/claude"),
+                "the model provider `anthopic` has no base_url; did you mean `anthropic`? ",
+            ),
+            ("model = 7", None, "`model` must be a string, "),
+            (
+                "model_provider = ['openai']",
+                Some("gpt"),
+                "`model_provider` must be a string, ",
+            ),
         ] {
             let table: toml::Table = config.parse().expect("TOML");
             let error = resolve(&table, None, model, Path::new("/c/config.toml"));

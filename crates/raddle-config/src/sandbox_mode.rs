@@ -7,6 +7,10 @@ use raddle_protocol::{ReadOnlySandboxPolicy, SandboxPolicy, WorkspaceWriteSandbo
 use crate::effective::EffectiveConfig;
 use crate::setting_error::SettingError;
 
+/// The configuration key of the mode, and its values for people.
+const KEY: &str = "sandbox_mode";
+const VALUES: &str = "read-only, workspace-write or danger-full-access";
+
 /// The table with the options of the mode `workspace-write`.
 const TABLE: &str = "sandbox_workspace_write";
 
@@ -16,8 +20,11 @@ pub(crate) fn policy(
     config: &EffectiveConfig<'_>,
     mode: Option<&str>,
 ) -> Result<SandboxPolicy, SettingError> {
-    let configured = || config.text("sandbox_mode");
-    Ok(match mode.or_else(configured).unwrap_or("read-only") {
+    let selected = match mode {
+        Some(mode) => Some(mode),
+        None => configured(config)?,
+    };
+    Ok(match selected.unwrap_or("read-only") {
         "danger-full-access" => SandboxPolicy::DangerFullAccess,
         "workspace-write" => SandboxPolicy::WorkspaceWrite(WorkspaceWriteSandboxPolicy {
             exclude_slash_tmp: flag(config, "exclude_slash_tmp")?,
@@ -29,23 +36,45 @@ pub(crate) fn policy(
             network_access: false,
         }),
         other => {
-            let what = format!(
-                "sandbox_mode is `{other}`, which is unknown; set it to read-only, workspace-write or danger-full-access"
-            );
+            let what = format!("{KEY} is `{other}`, which is unknown; set it to {VALUES}");
             return Err(match mode {
                 Some(_) => SettingError::Refused(what),
-                None => config.refused(what, &["sandbox_mode"]),
+                None => config.refused(what, &[KEY]),
             });
         }
     })
 }
 
-fn in_table<'a>(config: &'a EffectiveConfig<'_>, key: &str) -> Option<&'a toml::Value> {
-    config.value(TABLE)?.get(key)
+/// Returns the configured mode. A value that is not a string is rejected: the default in its place
+/// could be wider than the value means.
+fn configured<'a>(config: &'a EffectiveConfig<'_>) -> Result<Option<&'a str>, SettingError> {
+    match config.value(KEY) {
+        None => Ok(None),
+        Some(toml::Value::String(mode)) => Ok(Some(mode)),
+        Some(other) => {
+            let kind = other.type_str();
+            let what = format!("{KEY} is of the type {kind}; set it to the string {VALUES}");
+            Err(config.refused(what, &[KEY]))
+        }
+    }
+}
+
+fn in_table<'a>(
+    config: &'a EffectiveConfig<'_>,
+    key: &str,
+) -> Result<Option<&'a toml::Value>, SettingError> {
+    match config.value(TABLE) {
+        None => Ok(None),
+        Some(toml::Value::Table(table)) => Ok(table.get(key)),
+        Some(_) => {
+            let what = format!("{TABLE} in the configuration must be a table");
+            Err(config.refused(what, &[TABLE]))
+        }
+    }
 }
 
 fn flag(config: &EffectiveConfig<'_>, key: &str) -> Result<bool, SettingError> {
-    match in_table(config, key) {
+    match in_table(config, key)? {
         None => Ok(false),
         Some(toml::Value::Boolean(it)) => Ok(*it),
         Some(_) => {
@@ -61,7 +90,7 @@ fn roots(config: &EffectiveConfig<'_>) -> Result<Vec<String>, SettingError> {
             format!("{TABLE}.writable_roots in the configuration must be a list of absolute paths");
         config.refused(what, &[TABLE, "writable_roots"])
     };
-    let Some(roots) = in_table(config, "writable_roots") else {
+    let Some(roots) = in_table(config, "writable_roots")? else {
         return Ok(Vec::new());
     };
     let roots = roots.as_array().ok_or_else(invalid)?.iter();

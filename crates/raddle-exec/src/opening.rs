@@ -115,8 +115,13 @@ pub(crate) async fn asking_again(
     }))
 }
 
-/// Returns the provider to use if only the SDK's key or address selects one.
+/// Returns the provider that the arguments name beside the model, or the one to use if only the
+/// SDK's key or address selects one.
 async fn provider(plan: &Plan, client: &Client) -> Result<Option<String>, OpenError> {
+    let named = plan.setting("model_provider");
+    if let Some(named) = named.as_ref().and_then(Value::as_str) {
+        return Ok(Some(named.to_owned()));
+    }
     if plan.options.remote.is_some() || !vendor::is_given(&plan.settings) {
         return Ok(None);
     }

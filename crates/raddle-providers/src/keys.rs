@@ -239,11 +239,12 @@ impl Keys {
                 self.make_key(&access, location)
             }
             (None, Some(variable)) => {
-                let text = of_environment(variable, Some("or sign in with account/login/start"));
+                let how = format!("or run `raddle login {}`", provider.name);
+                let text = of_environment(variable, Some(&how));
                 text.and_then(|it| self.make_key(&it, variable))
             }
             (None, None) => Err(format!(
-                "no user is signed in with `{}`; sign in with account/login/start",
+                "no user is signed in with `{0}`; run `raddle login {0}`",
                 provider.name
             )),
         };
@@ -317,7 +318,7 @@ impl Keys {
         stale: &str,
     ) -> Result<String, CallFailure> {
         let over = |what: &str| {
-            CallFailure::NoKey(format!("{what}; sign in with `{}` again", provider.name))
+            CallFailure::NoKey(format!("{what}; run `raddle login {}`", provider.name))
         };
         let signed_out = || over("no user is signed in any more");
         let credential = self.stored_credential(provider).await?;

@@ -29,6 +29,7 @@ mod spans;
 mod status_pages;
 mod wire_error;
 
+pub use handlers::initialize::CONTRACT_VERSION;
 pub use options::Options;
 pub use peers::Peers;
 pub use raddle_config::Paths;

@@ -2,22 +2,28 @@
 
 mod config;
 mod daemon;
+mod debug;
 mod exec;
 mod init;
 mod judge;
+mod login;
 mod model;
 mod sandbox;
 mod shell;
+mod shim;
 mod thread;
 
 pub(crate) use config::{ConfigCommand, ConfigGet, ConfigList};
 pub(crate) use daemon::{Daemon, DaemonCommand, DaemonStart, DaemonStatus, DaemonStop};
+pub(crate) use debug::{DebugCommand, DebugModels};
 pub(crate) use exec::{Color, Exec, ExecCommand, ExecSandbox, Unattended};
 pub(crate) use init::{Init, InitApproval};
 pub(crate) use judge::{Judge, JudgeApproval};
+pub(crate) use login::{Login, Logout};
 pub(crate) use model::{ModelCommand, ModelList};
 pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use shell::{Completions, Man};
+pub(crate) use shim::{ShimCommand, ShimInstall};
 pub(crate) use thread::{
     ThreadCommand, ThreadDelete, ThreadExport, ThreadImport, ThreadList, ThreadShow, ThreadVerify,
 };
@@ -38,9 +44,17 @@ use raddle_rpc::ListenAddress;
     max_term_width = 100
 )]
 pub(crate) struct Cli {
-    /// Set a configuration value, such as model=NAME or a.b=3
+    /// Set a configuration value, such as model=NAME
     #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
     pub(crate) config: Vec<Override>,
+
+    /// Accepted for clients of Codex, without effect
+    #[arg(long, global = true, hide = true, value_name = "FEATURE")]
+    pub(crate) enable: Vec<String>,
+
+    /// Accepted for clients of Codex, without effect
+    #[arg(long, global = true, hide = true, value_name = "FEATURE")]
+    pub(crate) disable: Vec<String>,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -94,8 +108,8 @@ pub(crate) enum Command {
     /// Show how the rules decide a command line, without running it
     ///
     /// Reads the same rules as a server. Prints whether the line is allowed, needs approval or is
-    /// denied, the rule that decides, and the commands found in the line. docs/policy.md describes
-    /// how to write rules.
+    /// denied, the rule that decides, the sandbox that would contain it, and the commands found in
+    /// the line. docs/policy.md describes how to write rules.
     Judge(Judge),
     /// Serve a model that follows a script, for tests and first steps
     ///
@@ -109,12 +123,26 @@ pub(crate) enum Command {
     /// Asks on the terminal for values that no option gives. Writes a commented config.toml, which
     /// holds no key, and beside it the schema that lets editors complete it.
     Init(Init),
+    /// Store the key of a model provider, or sign in with it
+    ///
+    /// Reads the key from the terminal without echo, else from stdin. If the provider has OAuth
+    /// pages, it prints the page to open instead. Servers that run already use the result.
+    /// docs/models.md describes all sources of keys.
+    Login(Login),
+    /// Delete the stored key or sign-in of a model provider
+    Logout(Logout),
     /// Read and change the configuration, without a server
     #[command(subcommand)]
     Config(ConfigCommand),
     /// List the available models
     #[command(subcommand)]
     Model(ModelCommand),
+    /// Tools for clients of Codex
+    #[command(subcommand, hide = true)]
+    Debug(DebugCommand),
+    /// Take the place of `codex` for clients that start it
+    #[command(subcommand)]
+    Shim(ShimCommand),
     /// Print a shell completion script
     ///
     /// For bash: `raddle completions bash > ~/.local/share/bash-completion/completions/raddle`. For
@@ -122,7 +150,6 @@ pub(crate) enum Command {
     /// ~/.config/fish/completions/raddle.fish`.
     Completions(Completions),
     /// Write the manual pages
-    #[command(hide = true)]
     Man(Man),
 }
 

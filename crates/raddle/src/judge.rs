@@ -1,26 +1,35 @@
 //! `raddle judge`: shows how the rules decide a command line, without running it.
 
+mod containment;
+
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use raddle_config::Override;
 use raddle_console::Printer;
 use raddle_core::policy::{Act, ActKind, ParsedScript, UNKNOWN, Verdict, proposed};
 use raddle_core::ports::Rulebook as _;
 use raddle_core::{ApprovalPolicy, Settings};
 use raddle_tools::shell::{display_line, parse_line, quoted};
 
+use self::containment::Containment;
 use crate::cli::{Judge, JudgeApproval};
+use crate::config;
 use crate::home::Home;
 use crate::log;
 use crate::rules::RuleStore;
+use crate::sandbox;
 
-/// Prints the verdict, its reason, and the commands parsed from the line.
-pub(crate) fn run(args: &Judge) -> Result<ExitCode> {
-    let rules = RuleStore::open(&Home::find()?)?;
-    for warning in rules.warnings() {
+/// Prints the verdict, its reason, the sandbox, and the commands parsed from the line.
+pub(crate) fn run(overrides: Vec<Override>, args: &Judge) -> Result<ExitCode> {
+    let home = Home::find()?;
+    let rules = RuleStore::open(&home)?;
+    let config = config::open(&home, overrides.clone())?;
+    for warning in rules.warnings().iter().chain(&config.invalid_values()) {
         log::print_line(&format!("raddle: warning: {warning}"));
     }
+    let containment = Containment::of(&config)?;
     let cwd = std::env::current_dir().context("there is no current folder; go to one")?;
     let script = parse_line(&args.line);
     let act = Act {
@@ -38,9 +47,15 @@ pub(crate) fn run(args: &Judge) -> Result<ExitCode> {
             JudgeApproval::OnRequest => ApprovalPolicy::OnRequest,
             JudgeApproval::Never => ApprovalPolicy::Never,
         },
+        sandbox: containment.sandbox.clone(),
         ..Settings::default()
     };
     let ruling = rules.policy().judge(&act, &settings, &BTreeSet::new());
+    let tier = match containment.is_confined(args.beyond) && ruling.verdict != Verdict::Deny {
+        true => Some(sandbox::measure(false, &overrides)?.sandbox.tier()),
+        false => None,
+    };
+    let contained = containment.line(ruling.verdict, tier, &cwd);
     let verdict = match ruling.verdict {
         Verdict::Allow => "allow",
         Verdict::Ask => "ask",
@@ -51,6 +66,7 @@ pub(crate) fn run(args: &Judge) -> Result<ExitCode> {
         "{verdict}, by {}: {}",
         ruling.rule, ruling.reason
     )))?;
+    printer.line(&display_line(&contained))?;
     for line in parts(&script) {
         printer.line(&display_line(&line))?;
     }

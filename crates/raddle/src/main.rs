@@ -6,18 +6,22 @@ mod app_server;
 mod cli;
 mod config;
 mod daemon;
+mod debug_models;
 mod doctor;
 mod exec;
 mod generate;
 mod home;
 mod init;
+mod invocation;
 mod judge;
 mod log;
+mod login;
 mod mock;
 mod model_list;
 mod rules;
 mod sandbox;
 mod shell;
+mod shim;
 mod thread;
 mod threads;
 mod webhook;
@@ -25,11 +29,10 @@ mod welcome;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use raddle_config::Override;
 use raddle_memory::Allocator;
 
-use crate::cli::{AppServer, AppServerCommand, Cli, Command, ModelCommand};
+use crate::cli::{AppServer, AppServerCommand, Command, DebugCommand, ModelCommand, ShimCommand};
 
 #[global_allocator]
 static MEMORY: Allocator = Allocator;
@@ -47,8 +50,9 @@ fn main() -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
-    let mut cli = Cli::parse();
+    let mut cli = invocation::parse();
     log::start(cli.command.colours());
+    invocation::warn_of_features(&cli);
     // The command line takes precedence over the environment.
     let environment = Override::of_environment(|name| std::env::var(name).ok());
     let arguments = std::mem::take(&mut cli.config);
@@ -60,11 +64,15 @@ fn main() -> ExitCode {
         Command::Thread(command) => thread::run(command),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Doctor(args) => doctor::run(cli.config, args),
-        Command::Judge(args) => judge::run(&args),
+        Command::Judge(args) => judge::run(cli.config, &args),
         Command::Mock(args) => mock::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Init(args) => init::run(args),
+        Command::Login(args) => login::login(cli.config, args),
+        Command::Logout(args) => login::logout(cli.config, args),
         Command::Config(command) => config::run(cli.config, command),
         Command::Model(ModelCommand::List(args)) => model_list::run(cli.config, args),
+        Command::Debug(DebugCommand::Models(args)) => debug_models::run(cli.config, args),
+        Command::Shim(ShimCommand::Install(args)) => shim::install(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
     };

@@ -2,6 +2,7 @@
 
 use super::presets;
 use crate::layers;
+use crate::suggestions::{mistyped, nearest};
 
 /// A provider, and the name of a model there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,16 +14,20 @@ pub struct ModelChoice<'a> {
 }
 
 /// Resolves a provider and a model, either of which may be missing. A name like `vendor/name`
-/// selects that vendor, unless the provider that is selected otherwise has such names itself.
+/// selects that vendor, unless the provider that is selected otherwise has such names itself. A
+/// name that misspells a known vendor selects none: no default provider may receive it silently.
 pub fn choose<'a>(
     config: &'a toml::Table,
     provider: Option<&'a str>,
     model: Option<&'a str>,
 ) -> ModelChoice<'a> {
     let default_provider = provider.or_else(|| layers::text(config, "model_provider"));
+    let is_clear = |name: &&str| model.is_none_or(|model| !misspells_provider(config, name, model));
     if default_provider.is_some_and(|it| has_slashes(config, it)) {
+        // A caller that names the provider beside the model means that provider.
+        let is_meant = |name: &&str| provider.is_some() || is_clear(name);
         return ModelChoice {
-            provider: default_provider,
+            provider: default_provider.filter(is_meant),
             model,
         };
     }
@@ -43,9 +48,40 @@ pub fn choose<'a>(
     let configured = || layers::text(config, "model").and_then(at_vendor);
     let configured = || configured().map(|it| it.0).filter(|it| is_name(it));
     ModelChoice {
-        provider: default_provider.or_else(configured),
+        provider: default_provider.or_else(configured).filter(is_clear),
         model,
     }
+}
+
+/// Whether the prefix of a model's name is not a provider, but probably a misspelt one. Where names
+/// contain slashes, an organisation may be called almost like a provider (`mistralai`, `x-ai`), so
+/// that only a single typing error counts there.
+pub(super) fn misspells_provider(config: &toml::Table, provider: &str, model: &str) -> bool {
+    let vendor = match model.split_once('/') {
+        Some((vendor, name)) if !name.is_empty() && !is_known(config, vendor) => vendor,
+        _ => return false,
+    };
+    let known = known_names(config).into_iter();
+    match has_slashes(config, provider) {
+        true => mistyped(vendor, known).is_some(),
+        false => nearest(vendor, known).is_some(),
+    }
+}
+
+/// Returns the names of all providers with an address: the presets first.
+pub(super) fn known_names(config: &toml::Table) -> Vec<&str> {
+    let sections = config
+        .get("model_providers")
+        .and_then(toml::Value::as_table);
+    let sections = sections
+        .into_iter()
+        .flatten()
+        .filter(|(_, it)| it.get("base_url").is_some());
+    let own = sections
+        .map(|(name, _)| name.as_str())
+        .filter(|it| presets::named(it).is_none());
+    let presets = presets::PRESETS.iter().map(|it| it.name);
+    presets.chain(own).collect()
 }
 
 /// Returns the value of `model` that alone names a model of a provider. None if there is no such
@@ -171,6 +207,68 @@ mod tests {
                 None,
                 Some("nobody/gpt-5"),
                 (Some("mine"), "nobody/gpt-5"),
+            ),
+            // A misspelt vendor does not reach the default provider,
+            (
+                "model_provider = 'mine'",
+                None,
+                Some("anthopic/claude"),
+                (None, "anthopic/claude"),
+            ),
+            (
+                "model = 'mine/m'",
+                None,
+                Some("opneai/gpt-5"),
+                (None, "opneai/gpt-5"),
+            ),
+            (
+                "model_provider = 'openai'",
+                None,
+                Some("antropc/claude"),
+                (None, "antropc/claude"),
+            ),
+            (
+                "",
+                Some("openai"),
+                Some("anthopic/claude"),
+                (None, "anthopic/claude"),
+            ),
+            // unless the request names the provider too, or the prefix is another name.
+            (
+                "",
+                Some("mine"),
+                Some("anthopic/claude"),
+                (Some("mine"), "anthopic/claude"),
+            ),
+            (
+                "model_provider = 'openrouter'",
+                None,
+                Some("mistralai/mistral-large"),
+                (Some("openrouter"), "mistralai/mistral-large"),
+            ),
+            (
+                "model_provider = 'openrouter'",
+                None,
+                Some("x-ai/grok-4"),
+                (Some("openrouter"), "x-ai/grok-4"),
+            ),
+            (
+                "model_provider = 'huggingface'",
+                None,
+                Some("deepseek-ai/DeepSeek-V3"),
+                (Some("huggingface"), "deepseek-ai/DeepSeek-V3"),
+            ),
+            (
+                "model_provider = 'groq'",
+                None,
+                Some("moonshotai/kimi-k2"),
+                (Some("groq"), "moonshotai/kimi-k2"),
+            ),
+            (
+                "model_provider = 'gemini'",
+                None,
+                Some("models/gemini-3-pro"),
+                (Some("gemini"), "models/gemini-3-pro"),
             ),
         ] {
             let table: toml::Table = format!("{config}\n{mine}").parse().expect("TOML");

@@ -14,7 +14,7 @@ use crate::wire_error::WireError;
 
 /// The contract version this server was checked against; stock clients read it as the server's
 /// version.
-const CONTRACT_VERSION: &str = "0.166.0";
+pub const CONTRACT_VERSION: &str = "0.166.0";
 
 /// Limit: a client's name; beyond it, the server rejects the request with -32600.
 const NAME_BYTES_MAX: usize = 256;

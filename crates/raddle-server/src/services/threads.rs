@@ -235,6 +235,7 @@ pub(crate) fn settings(
     let provider = params.model_provider.as_deref();
     let model_choice = choose(config.table(), provider, model.as_deref());
     // An invalid configuration is reported, even if the request overrides it.
+    permissions::check_mode(&config)?;
     let configured = config.approval_policy()?;
     let from_request = requested_approval(params.approval_policy.as_ref(), &config)?;
     let configured = configured.as_ref().map(approval).transpose()?;

@@ -1,10 +1,12 @@
 //! Tests of the command line as a user runs it.
 
+mod codex;
 mod config;
 mod doctor;
 mod help;
 mod init;
 mod log;
+mod login;
 mod mistakes;
 mod models;
 mod shell;

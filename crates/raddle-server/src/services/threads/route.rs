@@ -1,6 +1,6 @@
 //! The provider for a model that a client names for an existing thread.
 
-use raddle_config::providers::{ModelChoice, choose};
+use raddle_config::providers::{ModelChoice, check_prefix, choose};
 use raddle_config::{State, models};
 use raddle_core::{SettingsChange, ThreadId};
 
@@ -40,7 +40,14 @@ pub(crate) async fn routed(
             provider: settings.provider.as_deref(),
             model: settings.model.as_deref(),
         };
-        other_vendor(config.table(), current, &model)
+        let target = other_vendor(config.table(), current, &model);
+        if let (None, Some(provider)) = (&target, current.provider)
+            && current.model != Some(model.as_str())
+        {
+            check_prefix(config.table(), provider, &model, state.config.user_file())
+                .map_err(|error| WireError::Refused(error.to_string().into()))?;
+        }
+        target
     };
     if let Some((provider, name)) = target {
         change.provider = Some(Some(provider));

@@ -188,6 +188,13 @@ const CONFIG_ALWAYS: &[Probe] = &[
         Shows(r#"{"sandbox": {"type": "readOnly"}}"#),
     ),
     Probe(r#"{"sandbox_mode": "open"}"#, Refused("sandbox_mode")),
+    Probe(r#"{"sandbox_mode": ""}"#, Refused("sandbox_mode")),
+    Probe(r#"{"sandbox_mode": 3}"#, Refused("workspace-write")),
+    Probe(r#"{"sandbox_mode": true}"#, Refused("workspace-write")),
+    Probe(
+        r#"{"sandbox_mode": ["read-only"]}"#,
+        Refused("workspace-write"),
+    ),
     Probe(r#"{"default_permissions": ":read-only"}"#, Shows(READ_ONLY)),
     Probe(r#"{"default_permissions": "nope"}"#, Refused("nope")),
     Probe(

@@ -233,3 +233,38 @@ fn a_model_prefix_selects_the_provider() {
         .collect();
     assert_eq!(models, ["big/one"]);
 }
+
+/// No call reaches the configured provider, whose model names may have slashes.
+#[test]
+fn a_misspelt_provider_prefix_is_rejected_with_the_nearest_name() {
+    let mut client = MockClient::start("", &[]);
+    let expected = "the model provider `anthopic` has no base_url; did you mean `anthropic`? ";
+    let input = json!([{ "type": "text", "text": "hello" }]);
+    let thread = client.thread.clone();
+    let misspelt = json!({ "threadId": thread, "input": input, "model": "anthopic/claude" });
+    client.ask("turn/start", misspelt);
+    let request_id = super::request_id_value(client.last_id);
+    let answer = client.until(|it| it["id"] == request_id).pop();
+    let answer = answer.expect("an answer");
+    let message = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with(expected), "{answer}");
+
+    // A new thread stores the name, and its turns fail.
+    client.ask("thread/start", json!({ "model": "anthopic/claude" }));
+    let request_id = super::request_id_value(client.last_id);
+    let started = client.until(|it| it["id"] == request_id).pop();
+    let started = started.expect("an answer");
+    let id = started["result"]["thread"]["id"].as_str();
+    client.thread = id.expect("a thread").to_owned();
+    let (_, turn) = client.say("hello");
+    let message = turn["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with(expected), "{turn}");
+    assert_eq!(client.mock.request_bodies(), Vec::<Value>::new());
+
+    // An organisation of a similar name is a model of the configured provider.
+    client.thread = thread;
+    let (_, turn) = client.turn(&json!({ "input": input, "model": "mistralai/large" }));
+    assert_eq!(turn["status"], "completed", "{turn}");
+    let bodies = client.mock.request_bodies();
+    assert_eq!(bodies[0]["model"], "mistralai/large", "{bodies:?}");
+}
