@@ -96,6 +96,21 @@ fn options_answer_every_question() {
     }
 }
 
+/// The mock model inside the server answers without a key, an address or a started mock.
+#[test]
+fn the_built_in_mock_answers_after_init() {
+    let home = CliHome::new();
+    let output = home.run(&["init", "--model", "mock/mock", "--yes"]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    assert!(!home.text().contains("[model_providers"), "{}", home.text());
+    let folder = home.home.path().to_str().expect("a path");
+    let output = home.run(&["exec", "--cd", folder, "hello"]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    assert!(output.out.contains("hello"), "{}", output.out);
+    let listed = home.run(&["model", "list"]);
+    assert_eq!(listed.out, "mock/mock  (default)\n", "{}", listed.err);
+}
+
 /// Each question is repeated until its answer is valid.
 #[test]
 fn init_asks_three_questions_on_a_terminal() {
