@@ -6,6 +6,7 @@ mod app_server;
 mod cli;
 mod config;
 mod daemon;
+mod demo;
 mod doctor;
 mod exec;
 mod generate;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(cli.config, args),
         Command::Judge(args) => judge::run(&args),
         Command::Mock(args) => mock::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Demo(args) => demo::run(&args),
         Command::Init(args) => init::run(args),
         Command::Config(command) => config::run(cli.config, command),
         Command::Model(ModelCommand::List(args)) => model_list::run(cli.config, args),

@@ -1,6 +1,7 @@
 //! Tests of the command line as a user runs it.
 
 mod config;
+mod demo;
 mod doctor;
 mod help;
 mod init;
