@@ -40,7 +40,7 @@ use raddle_rpc::ListenAddress;
     max_term_width = 100
 )]
 pub(crate) struct Cli {
-    /// Set a configuration value, such as model=NAME or a.b=3
+    /// Set a configuration value, such as model=NAME
     #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
     pub(crate) config: Vec<Override>,
 

@@ -30,19 +30,19 @@ pub(super) fn choose(home: &Home) -> Result<ModelSelection> {
         print(&line)?;
     }
     let entry =
-        ask_until_valid(|| Entry::read(&ask("   number or PROVIDER/MODEL", None)?, &usable))?;
+        ask_until_valid(|| MenuEntry::read(&ask("   number or PROVIDER/MODEL", None)?, &usable))?;
     match entry {
-        Entry::Written { provider, model } => Ok(ModelSelection {
+        MenuEntry::Written { provider, model } => Ok(ModelSelection {
             provider,
             model,
             has_key: false,
         }),
-        Entry::Usable(chosen) => Ok(ModelSelection {
+        MenuEntry::Usable(chosen) => Ok(ModelSelection {
             provider: chosen.preset.name.to_owned(),
             model: ask_model(chosen, home)?,
             has_key: true,
         }),
-        Entry::Mock => Ok(ModelSelection {
+        MenuEntry::Mock => Ok(ModelSelection {
             provider: MOCK.to_owned(),
             model: MOCK.to_owned(),
             has_key: true,
@@ -85,13 +85,13 @@ fn some_of(names: &[String]) -> String {
 }
 
 /// An answer to the menu.
-enum Entry<'a> {
+enum MenuEntry<'a> {
     Usable(&'a UsableProvider),
     Mock,
     Written { provider: String, model: String },
 }
 
-impl<'a> Entry<'a> {
+impl<'a> MenuEntry<'a> {
     fn read(text: &str, usable: &'a [UsableProvider]) -> Result<Self> {
         let Ok(number) = text.parse::<usize>() else {
             let (provider, model) = split(text)?;
@@ -181,12 +181,15 @@ mod tests {
     #[test]
     fn an_answer_is_a_number_or_a_name() {
         let found = [usable("openai", &[])];
-        assert!(matches!(Entry::read("1", &found), Ok(Entry::Usable(_))));
-        assert!(matches!(Entry::read("2", &found), Ok(Entry::Mock)));
+        assert!(matches!(
+            MenuEntry::read("1", &found),
+            Ok(MenuEntry::Usable(_))
+        ));
+        assert!(matches!(MenuEntry::read("2", &found), Ok(MenuEntry::Mock)));
         for invalid in ["0", "3", "gpt", "", "/m"] {
-            assert!(Entry::read(invalid, &found).is_err(), "{invalid}");
+            assert!(MenuEntry::read(invalid, &found).is_err(), "{invalid}");
         }
-        let Ok(Entry::Written { provider, model }) = Entry::read("vllm/a/b", &found) else {
+        let Ok(MenuEntry::Written { provider, model }) = MenuEntry::read("vllm/a/b", &found) else {
             panic!("not a name");
         };
         assert_eq!((provider.as_str(), model.as_str()), ("vllm", "a/b"));
