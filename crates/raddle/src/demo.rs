@@ -123,7 +123,7 @@ async fn run_turn(
     transcript.diff(&first.diff)?;
     transcript.line("server ", &format!("asks for approval, id {}", first.id))?;
 
-    transcript.step("The server is killed with SIGKILL before anyone answers")?;
+    transcript.step("The server is killed with SIGKILL while the approval is open")?;
     if let Some(first_server) = server.take() {
         first_server.kill().await?;
     }
