@@ -66,7 +66,8 @@ Commands
   gen [--check]           write docs/reference from the method table, or say what is stale
      --raddle BIN         use this binary instead of building one
   docs                    build the book of README.md and docs/, with search, and print where it is
-  recording [--check]     record `raddle exec` as docs/images/exec.svg, or say that it is stale
+  recording [--check]     record `raddle exec` and `raddle demo` as docs/images/exec.svg and
+                          demo.svg, or say that they are stale
      --raddle BIN         use this binary instead of building one
   limits [--check]        write docs/limits.md from the constants that describe themselves as limits
   changelog [--check]     write the Unreleased section of CHANGELOG.md from changes/

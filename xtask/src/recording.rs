@@ -1,9 +1,11 @@
-//! docs/images/exec.svg: a recording of `raddle exec` with an approval.
+//! docs/images/exec.svg and demo.svg: recordings of `raddle exec` with an approval, and of
+//! `raddle demo`.
 //!
-//! The binary runs in a pseudo-terminal, with `raddle mock` as its model, and this program answers
-//! the approval. The text of the recording is the binary's own; its times are fixed, and so are the
+//! The binary runs in a pseudo-terminal, `exec` with `raddle mock` as its model, and this program
+//! answers the approval. The text of the recording is the binary's own; its times are fixed, and so are the
 //! folder and the id of the thread. So two recordings of one binary are the same file.
 
+mod demo;
 mod pty;
 mod svg;
 mod terminal;
@@ -19,10 +21,16 @@ use crate::arguments::Arguments;
 use crate::cache::{Cache, remove_folder};
 use crate::r#gen::{self, Mode};
 use crate::recording::pty::Pty;
+use crate::recording::svg::Caption;
 use crate::recording::terminal::Terminal;
 use crate::repository;
 
 const FILE: &str = "docs/images/exec.svg";
+const CAPTION: Caption = Caption {
+    command: "raddle exec",
+    description: "The agent wants to write a file. raddle exec shows the change and asks; the \
+                  user answers y, and the file is written.",
+};
 
 /// The folder of the recording. It is removed before and after.
 const FOLDER: &str = "/tmp/raddle-recording";
@@ -70,24 +78,35 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
     run(&root, &Cache::open()?, &raddle, mode)
 }
 
-/// Records the binary, and compares the recording with the committed one or writes it.
+/// Records the binary, and compares the recordings with the committed ones or writes them.
 pub fn run(root: &Path, cache: &Cache, raddle: &Path, mode: Mode) -> Result<()> {
     let _lock = cache.lock("recording")?;
     remove_folder(Path::new(FOLDER))?;
-    let recorded = record(raddle);
+    let recorded = record(raddle).and_then(|exec| Ok((exec, demo::record(raddle)?)));
     remove_folder(Path::new(FOLDER))?;
-    let fresh = svg::svg(recorded?.rows());
-    let path = root.join(FILE);
+    let (exec, demo) = recorded?;
+    check_or_write(root, FILE, &svg::svg(&CAPTION, exec.rows()), &mode)?;
+    check_or_write(
+        root,
+        demo::FILE,
+        &svg::svg(&demo::CAPTION, demo.rows()),
+        &mode,
+    )
+}
+
+/// Compares a recording with the committed file, or writes it.
+fn check_or_write(root: &Path, file: &str, fresh: &str, mode: &Mode) -> Result<()> {
+    let path = root.join(file);
     match mode {
         Mode::Check if fs::read_to_string(&path).is_ok_and(|it| it == fresh) => {
-            println!("{FILE} is what the binary shows");
+            println!("{file} is what the binary shows");
             Ok(())
         }
-        Mode::Check => bail!("{FILE} is stale; run `cargo xtask recording` and commit it"),
+        Mode::Check => bail!("{file} is stale; run `cargo xtask recording` and commit it"),
         Mode::Write => {
             fs::create_dir_all(path.parent().context("the file has a folder")?)?;
-            fs::write(&path, fresh).with_context(|| format!("cannot write {FILE}"))?;
-            println!("wrote {FILE}");
+            fs::write(&path, fresh).with_context(|| format!("cannot write {file}"))?;
+            println!("wrote {file}");
             Ok(())
         }
     }

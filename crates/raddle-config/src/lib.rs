@@ -45,8 +45,8 @@ pub use effective::{EffectiveConfig, letters, may_bound};
 pub use overrides::Override;
 pub use paths::Paths;
 pub use providers::{
-    KeyCommand, KeySource, OAuth, Preset, Provider, ProviderChoice, ProviderError, Providers,
-    Secret, SignIn,
+    KeyCommand, KeySource, MOCK_BASE_URL, OAuth, Preset, Provider, ProviderChoice, ProviderError,
+    Providers, Secret, SignIn,
 };
 pub use sandbox::{SandboxFolders, has_network, policy_of};
 pub use schema::schema;

@@ -10,7 +10,7 @@ pub(crate) use self::choice::model_setting;
 pub use self::choice::{ModelChoice, choose};
 pub use self::keys::{KeyCommand, KeySource, OAuth, Secret, SignIn};
 pub(crate) use self::presets::PRESETS;
-pub use self::presets::Preset;
+pub use self::presets::{MOCK_BASE_URL, Preset};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -328,7 +328,7 @@ mod tests {
     fn an_unknown_provider_lists_the_known_ones() {
         let section = "[model_providers.mine]\nbase_url = 'http://127.0.0.1:9/v1'";
         let error = provider(section, "nobody").expect_err("no provider");
-        assert!(error.ends_with("lmstudio, vllm, mine"), "{error}");
+        assert!(error.ends_with("lmstudio, vllm, mock, mine"), "{error}");
         let error = provider("", "nobody").expect_err("no provider");
         assert!(
             error.starts_with(

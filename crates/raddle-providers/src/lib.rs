@@ -11,6 +11,7 @@
 
 #[cfg(test)]
 mod answers;
+mod built_in_mock;
 pub mod clock;
 mod credentials;
 mod keys;
@@ -30,6 +31,7 @@ use raddle_core::ports::{BoxFuture, Model, ModelAnswer, ModelEvent, Prompt};
 use raddle_core::{ItemId, ModelEnd, Price, Settings};
 use raddle_model::{AnswerStream, CallError, Endpoint, ModelClient, VendorFault, WireFormat};
 
+use self::built_in_mock::BuiltInMock;
 use self::keys::Keys;
 use self::outcome::{Attempts, CallFailure};
 pub use self::vendor_client::VendorClient;
@@ -40,6 +42,7 @@ pub struct ConfiguredModels {
     providers: Providers,
     keys: Keys,
     client: ModelClient,
+    mock: BuiltInMock,
 }
 
 impl ConfiguredModels {
@@ -49,6 +52,7 @@ impl ConfiguredModels {
             providers,
             keys: vendor_client.keys.clone(),
             client: vendor_client.client.clone(),
+            mock: vendor_client.mock.clone(),
         }
     }
 }
@@ -66,6 +70,7 @@ impl Model for ConfiguredModels {
                 providers: self.providers.clone(),
                 keys: self.keys.clone(),
                 client: self.client.clone(),
+                mock: self.mock.clone(),
                 prompt,
             })),
             ids: BTreeMap::new(),
@@ -95,6 +100,7 @@ struct VendorRequest {
     providers: Providers,
     keys: Keys,
     client: ModelClient,
+    mock: BuiltInMock,
     prompt: Prompt,
 }
 
@@ -191,7 +197,8 @@ impl VendorRequest {
         vendor: &Arc<str>,
     ) -> Result<AnswerStream, CallFailure> {
         let limits = provider::limits(provider);
-        let (client, prompt) = (&self.client, &self.prompt);
+        let client = self.mock.client_for(provider).unwrap_or(&self.client);
+        let prompt = &self.prompt;
         let question = || question::question(prompt, provider, model, vendor);
         Ok(match wire {
             WireFormat::Responses => {

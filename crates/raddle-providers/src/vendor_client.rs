@@ -11,6 +11,7 @@ use raddle_core::ports::{BoxFuture, Rulebook};
 use raddle_model::{ListedModel, ModelClient};
 use raddle_sandbox::{KeeperCommand, Launcher};
 
+use super::built_in_mock::BuiltInMock;
 use super::credentials::StoredCredential;
 use super::keys::{self, Keys, OperatorRules};
 use super::outcome::{CallFailure, full_text};
@@ -21,6 +22,7 @@ use super::{provider, sign_in};
 pub struct VendorClient {
     pub(crate) keys: Keys,
     pub(crate) client: ModelClient,
+    pub(crate) mock: BuiltInMock,
 }
 
 impl VendorClient {
@@ -36,6 +38,7 @@ impl VendorClient {
                 rules.map(OperatorRules),
             ),
             client,
+            mock: BuiltInMock::default(),
         }
     }
 
@@ -44,7 +47,8 @@ impl VendorClient {
         let key = self.keys.key(provider).await?;
         let endpoint = provider::endpoint(wire, provider, key.as_ref())?;
         let limits = provider::limits(provider);
-        Ok(self.client.models(wire, &endpoint, limits).await?)
+        let client = self.mock.client_for(provider).unwrap_or(&self.client);
+        Ok(client.models(wire, &endpoint, limits).await?)
     }
 }
 

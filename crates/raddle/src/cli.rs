@@ -3,6 +3,7 @@
 mod config;
 mod daemon;
 mod debug;
+mod demo;
 mod exec;
 mod init;
 mod judge;
@@ -16,6 +17,7 @@ mod thread;
 pub(crate) use config::{ConfigCommand, ConfigGet, ConfigList};
 pub(crate) use daemon::{Daemon, DaemonCommand, DaemonStart, DaemonStatus, DaemonStop};
 pub(crate) use debug::{DebugCommand, DebugModels};
+pub(crate) use demo::Demo;
 pub(crate) use exec::{Color, Exec, ExecCommand, ExecSandbox, Unattended};
 pub(crate) use init::{Init, InitApproval};
 pub(crate) use judge::{Judge, JudgeApproval};
@@ -118,6 +120,12 @@ pub(crate) enum Command {
     /// it echoes its input, and obeys directives in the text, such as `MOCK text n=100 size=8
     /// gap_ms=10` or `MOCK 429 retry_after=2`. docs/mock.md lists all steps and faults.
     Mock(Mock),
+    /// Show a turn, an approval and a killed server, without a key
+    ///
+    /// Runs a scripted model and a server in a temporary folder, with one approval and one diff.
+    /// Kills the server while the approval is open, starts another one and goes on. Makes no
+    /// network requests, and leaves nothing behind.
+    Demo(Demo),
     /// Write a first configuration: model, key, permissions
     ///
     /// Asks on the terminal for values that no option gives. Writes a commented config.toml, which

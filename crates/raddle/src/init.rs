@@ -1,6 +1,10 @@
 //! `raddle init`: writes a first configuration.
 
 mod answers;
+mod detection;
+mod live_check;
+mod menu;
+mod prompt;
 mod text;
 
 use std::fs;
@@ -31,7 +35,7 @@ pub(crate) fn run(args: Init) -> Result<ExitCode> {
             file.display()
         );
     }
-    let answers = InitAnswers::get(&args)?;
+    let answers = InitAnswers::get(&args, &home)?;
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -51,6 +55,9 @@ pub(crate) fn run(args: Init) -> Result<ExitCode> {
         log::print_line(&format!(
             "{name} is not set here; set it to the key: export {name}=…"
         ));
+    } else if args.model.is_none() {
+        // The model was chosen on the terminal.
+        live_check::offer()?;
     }
     log::print_line(
         "next: `raddle doctor` checks the setup, `raddle exec 'say hello'` asks the model",

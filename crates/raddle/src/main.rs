@@ -7,6 +7,7 @@ mod cli;
 mod config;
 mod daemon;
 mod debug_models;
+mod demo;
 mod doctor;
 mod exec;
 mod generate;
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(cli.config, args),
         Command::Judge(args) => judge::run(cli.config, &args),
         Command::Mock(args) => mock::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Demo(args) => demo::run(&args),
         Command::Init(args) => init::run(args),
         Command::Login(args) => login::login(cli.config, args),
         Command::Logout(args) => login::logout(cli.config, args),

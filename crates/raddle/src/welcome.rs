@@ -12,6 +12,7 @@ pub(crate) fn run() -> io::Result<()> {
     let mut printer = Printer::new();
     for line in [
         "Raddle hosts coding agents behind JSON-RPC. To begin:",
+        "  raddle demo                 see a turn, an approval and a crash; needs no key",
         "  raddle init                 choose a model, and what it may do",
         "  raddle doctor               check this machine",
         "  raddle exec 'say hello'     run one prompt",

@@ -104,7 +104,7 @@ pub const STEPS: &[CiStep] = &[
     .needs(&[RELEASE]),
     CiStep::new(
         "recording",
-        "the recording in README is what the binary shows",
+        "the recordings in README are what the binary shows",
         |ci| recording::run(&ci.root, &ci.cache, &ci.raddle(), r#gen::Mode::Check),
     )
     .needs(&[PARTS, RELEASE]),

@@ -23,8 +23,20 @@ text{fill:#e6eaf0;white-space:pre}
 @keyframes hidden{from,to{opacity:0}}
 @media (prefers-reduced-motion:no-preference){[style]{animation-name:hidden}}";
 
+/// Texts of a recording beside its rows.
+pub struct Caption {
+    /// The recorded command, shown in the title bar.
+    pub command: &'static str,
+    /// Summary for readers who do not see the picture.
+    pub description: &'static str,
+}
+
 /// Returns the file.
-pub fn svg(rows: &[Vec<Cell>]) -> String {
+pub fn svg(caption: &Caption, rows: &[Vec<Cell>]) -> String {
+    let Caption {
+        command,
+        description,
+    } = caption;
     let used = rows.iter().rposition(|row| !row.is_empty());
     let rows = &rows[..used.map_or(0, |it| it + 1)];
     let height = TITLE_PX + rows.len() * ROW_PX + MARGIN_PX;
@@ -32,14 +44,13 @@ pub fn svg(rows: &[Vec<Cell>]) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH_PX} {height}\" \
          role=\"img\" aria-labelledby=\"t d\" xml:space=\"preserve\" font-size=\"15\" \
          font-family=\"ui-monospace,SFMono-Regular,Menlo,Consolas,Liberation Mono,monospace\">\n\
-         <title id=\"t\">raddle exec in a terminal</title>\n\
-         <desc id=\"d\">The agent wants to write a file. raddle exec shows the change and asks; \
-         the user answers y, and the file is written.</desc>\n\
+         <title id=\"t\">{command} in a terminal</title>\n\
+         <desc id=\"d\">{description}</desc>\n\
          <style>\n{STYLE}\n</style>\n\
          <rect x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"14\" fill=\"#0e1116\" \
          stroke=\"#39424f\"/>\n\
          <text class=\"title\" x=\"{}\" y=\"27\" font-size=\"13\" text-anchor=\"middle\">\
-         raddle exec</text>\n",
+         {command}</text>\n",
         WIDTH_PX - 1,
         height - 1,
         WIDTH_PX / 2,
@@ -126,6 +137,11 @@ mod tests {
         cells.collect()
     }
 
+    const CAPTION: Caption = Caption {
+        command: "ls",
+        description: "A list of files.",
+    };
+
     fn elements(row: &[Cell]) -> Vec<String> {
         pieces(row).iter().map(|it| it.element(10)).collect()
     }
@@ -155,14 +171,14 @@ mod tests {
 
     #[test]
     fn picture_is_as_high_as_its_rows() {
-        let svg = svg(&[row(&[("one", Style::Plain, 0)]), Vec::new()]);
+        let svg = svg(&CAPTION, &[row(&[("one", Style::Plain, 0)]), Vec::new()]);
         assert!(svg.contains("viewBox=\"0 0 768 86\""), "{svg}");
         assert!(svg.contains(">one</text>\n</svg>\n"), "{svg}");
     }
 
     #[test]
     fn text_is_hidden_only_while_animations_are_on() {
-        let svg = svg(&[row(&[("one", Style::Plain, 45)])]);
+        let svg = svg(&CAPTION, &[row(&[("one", Style::Plain, 45)])]);
         let (always, with_motion) = svg
             .split_once("@media (prefers-reduced-motion:no-preference)")
             .expect("a rule");

@@ -45,7 +45,8 @@ impl Preset {
     }
 }
 
-/// All presets: vendors, brokers, and engines on this machine at their usual ports.
+/// All presets: vendors, brokers, engines on this machine at their usual ports, and the mock model
+/// inside the server.
 pub(crate) const PRESETS: &[Preset] = &[
     Preset::at("openai", "https://api.openai.com/v1")
         .with_wire_api("responses")
@@ -83,7 +84,12 @@ pub(crate) const PRESETS: &[Preset] = &[
     Preset::at("ollama", "http://127.0.0.1:11434/v1").with_slashes(),
     Preset::at("lmstudio", "http://127.0.0.1:1234/v1").with_slashes(),
     Preset::at("vllm", "http://127.0.0.1:8000/v1").with_slashes(),
+    Preset::at("mock", MOCK_BASE_URL).with_wire_api("responses"),
 ];
+
+/// Base URL of the mock model inside the server. The name is reserved, so it never belongs to
+/// another machine.
+pub const MOCK_BASE_URL: &str = "http://mock.invalid/v1";
 
 const GEMINI: &str = "https://generativelanguage.googleapis.com/v1beta";
 

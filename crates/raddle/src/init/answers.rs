@@ -1,13 +1,15 @@
-//! The three questions of `raddle init`, answered by options or on the terminal.
+//! The questions of `raddle init`, answered by options or on the terminal.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use raddle_config::{Preset, presets};
-use raddle_console::sanitize;
 
+use super::menu::{self, ModelSelection};
+use super::prompt::{ask, ask_until_valid, print};
 use crate::cli::{Init, InitApproval};
+use crate::home::Home;
 
 /// The minimum length of a text that is taken for a key by its form.
 const KEY_LETTERS_MIN: usize = 16;
@@ -31,16 +33,28 @@ pub(super) enum KeyLocation {
 }
 
 impl InitAnswers {
-    pub(super) fn get(args: &Init) -> Result<Self> {
+    pub(super) fn get(args: &Init, home: &Home) -> Result<Self> {
         let asks = !args.yes && io::stdin().is_terminal() && io::stderr().is_terminal();
-        let (provider, model) = match &args.model {
-            Some(model) => split(model)?,
-            None if asks => ask_model()?,
+        let selection = match &args.model {
+            Some(model) => {
+                let (provider, model) = menu::split(model)?;
+                ModelSelection {
+                    provider,
+                    model,
+                    has_key: false,
+                }
+            }
+            None if asks => menu::choose(home)?,
             None => bail!(
                 "no model is given, and there is no terminal to ask on; give --model PROVIDER/MODEL. Known providers: {}",
                 names()
             ),
         };
+        let ModelSelection {
+            provider,
+            model,
+            has_key,
+        } = selection;
         let preset = presets().iter().find(|it| it.name == provider);
         let base_url = match (&args.base_url, preset) {
             (Some(url), _) => Some(url.clone()),
@@ -65,7 +79,9 @@ impl InitAnswers {
                 _ => bail!("--key-file must be a path that begins with / or ~/"),
             },
             // A provider on this machine takes none.
-            (None, None) if asks && usual != Some(KeyLocation::None) => ask_key(preset)?,
+            (None, None) if asks && !has_key && usual != Some(KeyLocation::None) => {
+                ask_key(preset)?
+            }
             (None, None) => usual.unwrap_or(KeyLocation::None),
         };
         let approval = match args.approval {
@@ -95,18 +111,6 @@ fn usual_key(preset: Option<&Preset>) -> Option<KeyLocation> {
 fn names() -> String {
     let names: Vec<&str> = presets().iter().map(|it| it.name).collect();
     names.join(", ")
-}
-
-/// Splits `PROVIDER/MODEL`.
-fn split(text: &str) -> Result<(String, String)> {
-    match text.trim().split_once('/') {
-        Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {
-            Ok((provider.to_owned(), model.to_owned()))
-        }
-        _ => bail!(
-            "`{text}` must be PROVIDER/MODEL, like llamacpp/any; `raddle model list --provider NAME` lists what one has"
-        ),
-    }
 }
 
 /// Parses the location of a key: the name of a variable, or a path.
@@ -146,19 +150,6 @@ fn is_name(text: &str) -> bool {
     is_loud && !is_keylike || std::env::var_os(text).is_some()
 }
 
-fn ask_model() -> Result<(String, String)> {
-    print(&format!(
-        "1. Which model, as PROVIDER/MODEL? Known providers: {}.",
-        names()
-    ))?;
-    let is_set = |it: &&Preset| it.env_key.is_some_and(|it| std::env::var_os(it).is_some());
-    let set: Vec<&str> = presets().iter().filter(is_set).map(|it| it.name).collect();
-    if !set.is_empty() {
-        print(&format!("   There are keys here for: {}.", set.join(", ")))?;
-    }
-    ask_until_valid(|| split(&ask("   PROVIDER/MODEL", None)?))
-}
-
 fn ask_key(preset: Option<&Preset>) -> Result<KeyLocation> {
     let usual = preset.and_then(|it| it.env_key);
     print(
@@ -185,44 +176,6 @@ fn ask_approval() -> Result<InitApproval> {
             other => bail!("`{other}` is none of read, workspace and all"),
         },
     )
-}
-
-/// Repeats a question until the answer is valid. The end of input is an error.
-fn ask_until_valid<T>(mut question: impl FnMut() -> Result<T>) -> Result<T> {
-    loop {
-        match question() {
-            Err(error) if error.is::<io::Error>() => return Err(error),
-            Err(error) => print(&format!("   {error:#}"))?,
-            answer => return answer,
-        }
-    }
-}
-
-fn ask(question: &str, usual: Option<&str>) -> Result<String> {
-    let mut terminal = io::stderr();
-    let question = sanitize(question);
-    match usual {
-        Some(usual) => write!(terminal, "{question} [{usual}]: ")?,
-        None => write!(terminal, "{question}: ")?,
-    }
-    terminal.flush()?;
-    let mut line = String::new();
-    if io::stdin().lock().read_line(&mut line)? == 0 {
-        let ended = io::Error::new(
-            io::ErrorKind::UnexpectedEof,
-            "no answer came; nothing was written",
-        );
-        return Err(ended.into());
-    }
-    let answer = line.trim();
-    Ok(match answer.is_empty() {
-        true => usual.unwrap_or_default().to_owned(),
-        false => answer.to_owned(),
-    })
-}
-
-fn print(line: &str) -> Result<()> {
-    writeln!(io::stderr(), "{}", sanitize(line)).context("cannot write to the terminal")
 }
 
 #[cfg(test)]

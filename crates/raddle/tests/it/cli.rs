@@ -2,6 +2,7 @@
 
 mod codex;
 mod config;
+mod demo;
 mod doctor;
 mod help;
 mod init;

@@ -96,9 +96,24 @@ fn options_answer_every_question() {
     }
 }
 
+/// The mock model inside the server answers without a key, an address or a started mock.
+#[test]
+fn the_built_in_mock_answers_after_init() {
+    let home = CliHome::new();
+    let output = home.run(&["init", "--model", "mock/mock", "--yes"]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    assert!(!home.text().contains("[model_providers"), "{}", home.text());
+    let folder = home.home.path().to_str().expect("a path");
+    let output = home.run(&["exec", "--cd", folder, "hello"]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    assert!(output.out.contains("hello"), "{}", output.out);
+    let listed = home.run(&["model", "list"]);
+    assert_eq!(listed.out, "mock/mock  (default)\n", "{}", listed.err);
+}
+
 /// Each question is repeated until its answer is valid.
 #[test]
-fn init_asks_three_questions_on_a_terminal() {
+fn init_asks_its_questions_on_a_terminal() {
     let mut home = CliHome::new();
     home.set("OPENAI_API_KEY", "sekret");
     let mut terminal = TestTerminal::open();
@@ -114,6 +129,7 @@ fn init_asks_three_questions_on_a_terminal() {
         ("is not written into the configuration", "~/keys/claude"),
         ("read, workspace or all [workspace]: ", "none"),
         ("`none` is none of read, workspace and all", ""),
+        ("one word now? yes or no [yes]: ", "no"),
     ] {
         terminal.wait_for(question);
         let line = format!("{answer}\n");
@@ -124,7 +140,7 @@ fn init_asks_three_questions_on_a_terminal() {
     }
     let ended = child.wait_with_output().expect("an end");
     assert_eq!(ended.status.code(), Some(0), "{}", terminal.shown());
-    terminal.wait_for("There are keys here for: openai.");
+    terminal.wait_for("1. openai, with the key in OPENAI_API_KEY");
     terminal.wait_for("wrote ");
     let text = home.text();
     for line in [
@@ -136,6 +152,46 @@ fn init_asks_three_questions_on_a_terminal() {
         assert!(text.contains(line), "{text}");
     }
     assert!(!text.contains("sekret"), "{text}");
+}
+
+/// The last entry of the menu is the mock, which then answers the check.
+#[test]
+fn the_mock_is_chosen_by_its_number_and_answers_the_check() {
+    let home = CliHome::new();
+    let mut terminal = TestTerminal::open();
+    let mut command = home.command(&["init"]);
+    command
+        .current_dir(home.home.path())
+        .stdin(terminal.program_side())
+        .stderr(terminal.program_side());
+    let child = command.spawn().expect("it runs");
+    terminal.wait_for("number or PROVIDER/MODEL: ");
+    // Servers that run on this machine come first.
+    let shown = terminal.shown();
+    let entry = shown.lines().find(|it| it.contains(". mock/mock, "));
+    let number = entry
+        .and_then(|it| it.trim().split_once('.'))
+        .expect("an entry")
+        .0;
+    for (question, answer) in [
+        ("PROVIDER/MODEL: ", number),
+        ("read, workspace or all [workspace]: ", "read"),
+        ("one word now? yes or no [yes]: ", ""),
+    ] {
+        terminal.wait_for(question);
+        let line = format!("{answer}\n");
+        terminal
+            .user_side
+            .write_all(line.as_bytes())
+            .expect("typed");
+    }
+    let ended = child.wait_with_output().expect("an end");
+    assert_eq!(ended.status.code(), Some(0), "{}", terminal.shown());
+    terminal.wait_for("the model answers");
+    let answer = String::from_utf8_lossy(&ended.stdout);
+    assert!(answer.contains("Reply with the word hello."), "{answer}");
+    assert!(home.text().contains("model = \"mock/mock\"\n"));
+    assert!(home.text().contains("sandbox_mode = \"read-only\"\n"));
 }
 
 /// An aborted `init` writes nothing.

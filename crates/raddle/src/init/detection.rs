@@ -1,0 +1,125 @@
+//! Providers that can be used on this machine as it is: by a key in the environment, or because
+//! their server runs here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use raddle_config::{KeySource, Preset, Provider, Vendors, presets};
+use raddle_providers::VendorClient;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::home::Home;
+
+/// How long a server on this machine may take to list its models.
+const LOCAL_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How long a vendor may take to list its models.
+const VENDOR_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A provider that can be used as it is.
+#[derive(Debug)]
+pub(super) struct UsableProvider {
+    pub(super) preset: &'static Preset,
+    /// Models of a server on this machine. Those of a vendor are not requested before the user
+    /// chooses it.
+    pub(super) models: Vec<String>,
+}
+
+impl UsableProvider {
+    /// Returns the providers with a key, then those on this machine.
+    pub(super) fn find(home: &Home) -> Result<Vec<Self>> {
+        let with_key = with_key().into_iter().map(|preset| Self {
+            preset,
+            models: Vec::new(),
+        });
+        let local: Vec<&'static Preset> = presets().iter().filter(|it| is_local(it)).collect();
+        let models = model_names(home, &local, LOCAL_TIMEOUT)?;
+        let local = local.into_iter().zip(models);
+        let local = local.map(|(preset, models)| Self { preset, models });
+        Ok(with_key
+            .chain(local.filter(|it| !it.models.is_empty()))
+            .collect())
+    }
+
+    /// Returns the models of the provider: none if it does not list them in time.
+    pub(super) fn model_names(&self, home: &Home) -> Result<Vec<String>> {
+        if !self.models.is_empty() {
+            return Ok(self.models.clone());
+        }
+        let names = model_names(home, &[self.preset], VENDOR_TIMEOUT)?;
+        Ok(names.into_iter().flatten().collect())
+    }
+}
+
+/// The presets whose key is set. Of several with the same key, only the first.
+fn with_key() -> Vec<&'static Preset> {
+    let mut found: Vec<&'static Preset> = Vec::new();
+    for preset in presets() {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|it| !it.is_empty());
+        let is_known = found.iter().any(|it| it.env_key == preset.env_key);
+        if preset.env_key.is_some_and(is_set) && !is_known {
+            found.push(preset);
+        }
+    }
+    found
+}
+
+fn is_local(preset: &Preset) -> bool {
+    preset.base_url.starts_with("http://127.0.0.1:")
+}
+
+/// Asks providers for their models concurrently. The names are in the order of the providers; a
+/// provider that does not answer in time has none.
+fn model_names(
+    home: &Home,
+    presets: &[&'static Preset],
+    limit: Duration,
+) -> Result<Vec<Vec<String>>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let _entered = runtime.enter();
+    let vendor_client = Arc::new(VendorClient::new(&home.state, None));
+    let mut requests = JoinSet::new();
+    for (at, preset) in presets.iter().enumerate() {
+        requests.spawn(names_of(at, provider(preset), vendor_client.clone(), limit));
+    }
+    let mut names = vec![Vec::new(); presets.len()];
+    runtime.block_on(async {
+        while let Some(done) = requests.join_next().await {
+            if let Ok((at, listed)) = done {
+                names[at] = listed;
+            }
+        }
+    });
+    Ok(names)
+}
+
+async fn names_of(
+    at: usize,
+    provider: Provider,
+    vendor_client: Arc<VendorClient>,
+    limit: Duration,
+) -> (usize, Vec<String>) {
+    let listed = timeout(limit, vendor_client.models(&provider)).await;
+    let listed = listed.ok().and_then(Result::ok).unwrap_or_default();
+    (at, listed.into_iter().map(|it| it.id).collect())
+}
+
+/// The provider of a preset, without a configuration.
+fn provider(preset: &Preset) -> Provider {
+    let variable = preset.env_key.map(str::to_owned);
+    Provider {
+        name: preset.name.to_owned(),
+        base_url: preset.base_url.to_owned(),
+        wire_api: Some(preset.wire_api.to_owned()),
+        key: variable.map_or(KeySource::None, |variable| KeySource::Environment {
+            variable,
+            instructions: None,
+        }),
+        ..Provider::default()
+    }
+}
