@@ -84,6 +84,7 @@ def _archive(version, binary, program, licences, bill):
     top = f"raddle-{version}-{_PLATFORM}"
     files = [Entry("raddle", program, runs=True), *licences, bill("generic", "raddle")]
     files += [*_completions(binary), *_man(binary)]
+    files += [Entry(f"apparmor/{it.path}", it.data) for it in _folder(_HERE / "apparmor", version)]
     entries = [Entry(f"{top}/{it.path}", it.data, it.runs) for it in files]
     return f"{top}.tar.gz", tar_gz(entries)
 

@@ -51,6 +51,20 @@ def not_trusted(bench):
     require_equal("the requests to the model", script.asked(), [])
 
 
+def expired(bench):
+    """An expired certificate is named as such, and no other CA is advised."""
+    ca = Authority(bench, "ca")
+    script = ModelScript(bench, tls=ca.context("localhost", days=-1))
+    turn = _turn(bench, script.settings_at("localhost"), ca.file)
+    require_equal("the kind of the error", turn.error["codexErrorInfo"], _UNCONNECTED)
+    message = turn.error["message"]
+    for part in ("https://localhost:", "its certificate has expired", "renew it", "the clock of this machine"):
+        require(part in message, f"no {part!r} in {message!r}")
+    require("SSL_CERT_FILE" not in message, f"the error is {message!r}")
+    require_equal("the number of retries", turn.retries, 0)
+    require_equal("the requests to the model", script.asked(), [])
+
+
 def no_tls(bench):
     """A server that does not speak TLS, or does not respond, ends the turn within the connect timeout."""
     ca = Authority(bench, "ca")
@@ -167,8 +181,8 @@ class Authority:
             *("-days", "2", "-subj", f"/CN={name} of a check"),
         )
 
-    def context(self, host):
-        """Returns a context for a server with a certificate for this name."""
+    def context(self, host, days=2):
+        """Returns a context for a server with a certificate for this name, which is valid for so many days."""
         key, request = self._folder / "server.key", self._folder / "server.csr"
         certificate, more = self._folder / "server.pem", self._folder / "more.cnf"
         more.write_text(f"subjectAltName = DNS:{host}\n")
@@ -176,7 +190,7 @@ class Authority:
         self._openssl("req", *_KEY, "-keyout", key, "-out", request, *subject)
         self._openssl(
             *("x509", "-req", "-in", request, "-CA", self.file, "-CAkey", self._key),
-            *("-CAcreateserial", "-days", "2", "-extfile", more, "-out", certificate),
+            *("-CAcreateserial", "-days", days, "-extfile", more, "-out", certificate),
         )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
@@ -199,6 +213,7 @@ def _turn(bench, settings, roots, **environment):
 CHECKS = {
     "https-trusted": trusted,
     "https-not-trusted": not_trusted,
+    "https-expired": expired,
     "https-no-tls": no_tls,
     "https-through-a-proxy": through_a_proxy,
 }

@@ -192,6 +192,10 @@ pub enum ReadError {
     /// Temporary; a retry may succeed.
     #[error("the journal is not available: {0}")]
     Unavailable(String),
+    /// The folder of the journal cannot be used until the operator changes it; a retry does not
+    /// help. The text names the path, the cause and the remedy.
+    #[error("{0}")]
+    Unusable(String),
     /// The cursor is not one that a page returned.
     #[error("invalid cursor: pass the nextCursor of the previous page")]
     BadCursor,

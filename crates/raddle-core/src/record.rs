@@ -419,7 +419,7 @@ pub struct Renamed {
 pub struct Warned {
     /// The warning, in one sentence.
     pub message: String,
-    /// Budget that is nearly spent, if the warning is about one.
+    /// Budget that is nearly spent or exceeded, if the warning is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Spending>,
     /// Whether the warning is about estimated tokens.

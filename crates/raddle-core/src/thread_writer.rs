@@ -442,11 +442,10 @@ impl ThreadWriter {
                 self.unknown = true;
                 Vec::new()
             }
+            // The refusal itself says that the journal cannot be written.
+            Err(AppendError::ReadOnly(why)) => self.end(WriterEnd::NotStored(why), Some(batch)),
             Err(
-                error @ (AppendError::Full(_)
-                | AppendError::ReadOnly(_)
-                | AppendError::NoBlob(_)
-                | AppendError::Newer(_)),
+                error @ (AppendError::Full(_) | AppendError::NoBlob(_) | AppendError::Newer(_)),
             ) => self.end(WriterEnd::NotStored(error.to_string()), Some(batch)),
         }
     }

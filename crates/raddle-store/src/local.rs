@@ -113,8 +113,9 @@ impl LocalJournal {
         // Conversations with an agent are private to their owner.
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(0o700);
-        builder.create(folder).map_err(unavailable)?;
-        let lock = lock(folder).map_err(unavailable)?;
+        let not_opened = |error: std::io::Error| error::folder(folder, &error);
+        builder.create(folder).map_err(not_opened)?;
+        let lock = lock(folder).map_err(not_opened)?;
         let connection = schema::open_or_create(folder)?;
         drop(lock);
         let reserve = Reserve::new(folder);

@@ -102,10 +102,10 @@ pub(crate) enum Command {
     Sandbox(Sandbox),
     /// Check this machine and print how to fix problems
     ///
-    /// Checks the configuration, the model's provider and its key, the sandbox (it tries to break
-    /// out, in a folder that is removed again), the rules, the stored threads, the socket, the
-    /// folders and the clock. Makes no network requests unless --online is given. The exit status
-    /// is 1 if a check fails.
+    /// Checks the model's provider and its key, the sandbox (it tries to break out, in a folder that
+    /// is removed again), the rules, the configuration, the stored threads, the socket, the folders
+    /// and the clock. Connects to a provider on this machine, and to others only with --online. The
+    /// exit status is 1 if a check fails, or if no turn can run.
     Doctor(Doctor),
     /// Show how the rules decide a command line, without running it
     ///

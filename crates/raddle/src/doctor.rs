@@ -25,6 +25,8 @@ struct Finding {
     part: &'static str,
     state: State,
     message: String,
+    /// The whole finding in one line, if its details are shown only on request.
+    brief: Option<String>,
     /// Lines with details.
     more: Vec<String>,
     /// Instructions to fix it, possibly none.
@@ -56,6 +58,7 @@ impl Finding {
             part,
             state: State::Ok,
             message: message.into(),
+            brief: None,
             more: Vec::new(),
             fix: Vec::new(),
         }
@@ -76,7 +79,10 @@ impl Finding {
         }
     }
 
-    fn lines(&self) -> Vec<String> {
+    fn lines(&self, is_verbose: bool) -> Vec<String> {
+        if let Some(brief) = self.brief.as_ref().filter(|_| !is_verbose) {
+            return vec![format!("{}: {brief}", self.part)];
+        }
         let mut lines = vec![format!("{}: {}", self.part, self.message)];
         lines.extend(self.more.iter().cloned());
         if !self.fix.is_empty() {
@@ -97,19 +103,18 @@ impl Finding {
     }
 }
 
-/// Runs all checks and prints the findings.
-pub(crate) fn run(mut overrides: Vec<Override>, args: Doctor) -> Result<ExitCode> {
+/// Runs all checks and prints the findings: first those without which no turn can run.
+pub(crate) fn run(mut overrides: Vec<Override>, mut args: Doctor) -> Result<ExitCode> {
     let home = Home::find()?;
-    overrides.extend(args.settings.config);
-    let mut findings = sandbox::look(args.again, &overrides, &home)?;
-    findings.push(rules(&home));
-    match config::open(&home, overrides) {
+    overrides.append(&mut args.settings.config);
+    let mut findings = Vec::new();
+    let config = config::open(&home, overrides.clone());
+    match &config {
         Ok(config) => {
-            findings.push(configuration(&config));
-            findings.push(search_path(&config)?);
-            findings.push(model::look(&home, &config)?);
-            if args.online {
-                findings.extend(model::ask(&home, &config)?);
+            findings.push(model::look(&home, config)?);
+            match args.online {
+                true => findings.extend(model::ask(&home, config)?),
+                false => findings.extend(model::try_port(config)),
             }
         }
         Err(error) => findings.push(Finding::error(
@@ -118,9 +123,15 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: Doctor) -> Result<ExitCode
             "fix that line, or move the file away; the server does not start until then",
         )),
     }
+    findings.extend(sandbox::look(args.again, &overrides, &home)?);
+    findings.push(rules(&home));
+    if let Ok(config) = &config {
+        findings.push(configuration(config));
+        findings.push(search_path(config)?);
+    }
     findings.push(storage::look(&home));
     findings.extend(environment::look(&home));
-    print(&findings, args.json)?;
+    print(&findings, &args)?;
     let is_broken = findings.iter().any(|it| it.state == State::Error);
     Ok(match is_broken {
         true => ExitCode::FAILURE,
@@ -128,16 +139,17 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: Doctor) -> Result<ExitCode
     })
 }
 
-fn print(findings: &[Finding], is_json: bool) -> Result<()> {
+fn print(findings: &[Finding], args: &Doctor) -> Result<()> {
     let worst = findings.iter().map(|it| it.state).max();
     let worst = worst.unwrap_or(State::Ok);
     let mut printer = Printer::new();
-    if is_json {
+    if args.json {
         let parts: Vec<Value> = findings.iter().map(Finding::as_json).collect();
         printer.line(&json!({ "state": worst.name(), "parts": parts }).to_string())?;
         return Ok(printer.flush()?);
     }
-    for line in findings.iter().flat_map(Finding::lines) {
+    let lines = findings.iter().flat_map(|it| it.lines(args.verbose));
+    for line in lines {
         printer.line(&sanitize(&line))?;
     }
     let named = |state: State| {

@@ -220,8 +220,18 @@ impl LazyJournal {
             });
             opened.await.map_err(stopped)?
         };
-        let opened = self.cell.get_or_try_init(open).await?;
+        let opened = self.cell.get_or_try_init(open).await.map_err(advised)?;
         Ok(&opened.journal)
+    }
+}
+
+/// Adds the remedy to the error of a home that cannot be used.
+fn advised(error: ReadError) -> ReadError {
+    match error {
+        ReadError::Unusable(what) => ReadError::Unusable(format!(
+            "{what}; give this user write access to that folder, or name another home with RADDLE_HOME"
+        )),
+        error => error,
     }
 }
 

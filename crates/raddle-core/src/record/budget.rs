@@ -132,6 +132,15 @@ impl Spending {
         self.spent.is_some_and(|spent| spent >= self.limit)
     }
 
+    /// The state of the budget in a message for the user.
+    pub(crate) fn state(&self) -> &'static str {
+        match self.spent {
+            Some(spent) if spent > self.limit => "exceeded",
+            Some(spent) if spent == self.limit => "spent",
+            _ => "nearly spent",
+        }
+    }
+
     /// Whether the user should be warned: a fifth of the budget or less is left.
     pub fn is_near(&self) -> bool {
         let near = u128::from(self.limit) * 4;

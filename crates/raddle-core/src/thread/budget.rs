@@ -114,7 +114,7 @@ impl Failure {
                 "raise it with thread/settings/update, or with config in thread/resume"
             }
         };
-        let message = format!("the budget is spent: {spending}; {more}");
+        let message = format!("the budget is {}: {spending}; {more}", spending.state());
         Self {
             budget: Some(spending),
             ..Self::new(FailureKind::BudgetSpent, message)
@@ -123,7 +123,8 @@ impl Failure {
 
     /// Creates the failure for a spent budget of the managed policy.
     pub(crate) fn managed_budget_exhausted(spending: Spending) -> Self {
-        let message = format!("the budget of the managed policy is spent: {spending}");
+        let state = spending.state();
+        let message = format!("the budget of the managed policy is {state}: {spending}");
         Self {
             message,
             ..Self::budget_exhausted(spending)
@@ -208,8 +209,8 @@ impl Thread {
         self.exhausted(&[Measure::Seconds], now)
     }
 
-    /// Returns a warning that was not given yet: that a budget counts estimates, or is nearly
-    /// spent.
+    /// Returns a warning that was not given yet: that a budget counts estimates, is nearly
+    /// spent, or was exceeded by one call.
     pub(super) fn budget_warning(&self, now: Timestamp) -> Option<RecordBody> {
         if self.spent.is_estimated && !self.spent.is_estimate_announced {
             let message = "The provider does not report token usage. Budgets count an estimate: \
@@ -224,7 +225,8 @@ impl Thread {
         let it = near.next()?;
         let scope = it.scope.key();
         let message = format!(
-            "A budget is nearly spent: {it} (budget.{scope}.{}).",
+            "A budget is {}: {it} (budget.{scope}.{}).",
+            it.state(),
             it.measure.key()
         );
         Some(warning(Warned {

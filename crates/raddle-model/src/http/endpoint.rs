@@ -1,5 +1,6 @@
 //! The address of a vendor's API, and its credentials.
 
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -89,6 +90,13 @@ impl FromStr for Endpoint {
 }
 
 impl Endpoint {
+    /// Host and port, if the host is this machine by its name or address.
+    pub fn loopback(&self) -> Option<(&str, u16)> {
+        let RemoteHost { host, port, .. } = &self.remote;
+        let is_loopback = host.parse().is_ok_and(|it: IpAddr| it.is_loopback());
+        (is_loopback || host == "localhost").then_some((host.as_str(), *port))
+    }
+
     /// Adds a key as a bearer token.
     pub fn with_key(self, key: &str) -> Result<Self, EndpointError> {
         let mut endpoint = self.with_header(AUTHORIZATION.as_str(), &format!("Bearer {key}"))?;

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -82,14 +82,29 @@ fn read() -> Result<Arc<ClientConfig>, String> {
 fn tls_error(error: &io::Error) -> TlsError {
     let inner = error.get_ref().and_then(|it| it.downcast_ref());
     match inner {
-        Some(rustls::Error::InvalidCertificate(what)) => TlsError::Untrusted(format!(
-            "its certificate is not trusted: {what}; if it is your own or a proxy's, name the file of its CA in SSL_CERT_FILE, \
-             and the system's roots in it too if they are still needed"
-        )),
+        Some(rustls::Error::InvalidCertificate(what)) => TlsError::Untrusted(untrusted(what)),
         Some(rustls::Error::InvalidMessage(_)) => TlsError::Broken(format!(
             "{error}; does it speak TLS, or should it be http://?"
         )),
         _ => TlsError::Broken(error.to_string()),
+    }
+}
+
+/// Returns the problem of a certificate, and what to do.
+fn untrusted(what: &CertificateError) -> String {
+    match what {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "its certificate has expired; renew it on that server, or set the clock of this machine if that is wrong"
+                .to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "its certificate is not valid yet; set the clock of this machine if that is wrong, or replace the certificate"
+                .to_owned()
+        }
+        what => format!(
+            "its certificate is not trusted: {what}; if it is your own or a proxy's, name the file of its CA in SSL_CERT_FILE, \
+             and the system's roots in it too if they are still needed"
+        ),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Maps errors of SQLite and the operating system to the errors of the ports.
 
 use std::io;
+use std::path::Path;
 
 use raddle_core::Seq;
 use raddle_core::ports::{AppendError, ReadError};
@@ -9,6 +10,24 @@ use rusqlite::{Error, ErrorCode, ffi};
 /// Maps an error of opening a file.
 pub(super) fn open(error: Error) -> ReadError {
     read(error, Seq::ZERO)
+}
+
+/// Maps an error of creating or opening the folder of a journal.
+pub(super) fn folder(folder: &Path, error: &io::Error) -> ReadError {
+    let is_lasting = matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::AlreadyExists
+            | io::ErrorKind::NotFound
+    );
+    let what = format!("threads cannot be stored in {}: {error}", folder.display());
+    match is_lasting {
+        true => ReadError::Unusable(what),
+        false => ReadError::Unavailable(what),
+    }
 }
 
 /// Maps an error of reading, from this record on.

@@ -37,7 +37,10 @@ fn unwritable_reason(folder: &Path, file: &Path) -> Option<String> {
     paths.into_iter().find_map(|path| {
         let errno = access(&path, Access::WRITE_OK).err()?;
         let denied = matches!(errno, Errno::ROFS | Errno::ACCESS | Errno::PERM);
-        denied.then(|| format!("{} cannot be written: {errno}", path.display()))
+        denied.then(|| {
+            let shown = path.display();
+            format!("this user may not write {shown}: {errno}; change its owner or mode")
+        })
     })
 }
 

@@ -51,6 +51,10 @@ pub(crate) struct Doctor {
     #[arg(long)]
     pub(crate) again: bool,
 
+    /// Print the details of the sandbox
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+
     /// Also request the model lists of the configured providers, with their keys
     #[arg(long)]
     pub(crate) online: bool,

@@ -2,11 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use raddle_config::{Configuration, KeySource, Provider, ProviderChoice, Vendors};
+use raddle_model::Endpoint;
 use raddle_providers::VendorClient;
 
 use super::Finding;
@@ -14,11 +17,15 @@ use crate::home::Home;
 use crate::model_list;
 
 const PART: &str = "model";
+const PROVIDER: &str = "provider";
+
+/// How long a port of this machine may take to accept a connection.
+const PORT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Longer than any key.
 const KEY_BYTES_MAX: u64 = 64 * 1024;
 
-/// Checks the local configuration. Makes no network requests.
+/// Checks the configuration of the model. Makes no network requests.
 pub(super) fn look(home: &Home, config: &Configuration) -> Result<Finding> {
     let ProviderChoice { model, provider } = match config.provider_choice() {
         Some(Ok(chosen)) => chosen,
@@ -30,9 +37,9 @@ pub(super) fn look(home: &Home, config: &Configuration) -> Result<Finding> {
             ));
         }
         None => {
-            return Ok(Finding::warning(
+            return Ok(Finding::error(
                 PART,
-                "none is configured",
+                "none is configured, so no turn can run",
                 "`raddle init` chooses one, or `raddle config set model PROVIDER/MODEL`",
             ));
         }
@@ -49,16 +56,55 @@ pub(super) fn look(home: &Home, config: &Configuration) -> Result<Finding> {
     })
 }
 
+/// Tries the port of the model's provider. `None` if the provider is not on this machine.
+pub(super) fn try_port(config: &Configuration) -> Option<Finding> {
+    let Some(Ok(ProviderChoice { provider, .. })) = config.provider_choice() else {
+        return None;
+    };
+    let name = &provider.name;
+    let file = config.user_file().display();
+    let endpoint = match provider.base_url.parse::<Endpoint>() {
+        Ok(endpoint) => endpoint,
+        Err(error) => {
+            let fix = format!("correct base_url of [model_providers.{name}] in {file}");
+            return Some(Finding::error(PROVIDER, error.to_string(), fix));
+        }
+    };
+    let (host, port) = endpoint.loopback()?;
+    Some(match connect(host, port) {
+        Ok(()) => Finding::ok(PROVIDER, format!("{name} listens on {host}:{port}")),
+        Err(error) => Finding::error(
+            PROVIDER,
+            format!("{name} does not answer on {host}:{port}: {error}"),
+            format!(
+                "start its model server, or correct base_url of [model_providers.{name}] in {file}"
+            ),
+        ),
+    })
+}
+
+/// Opens a connection to one of the addresses of a host, and closes it.
+fn connect(host: &str, port: u16) -> io::Result<()> {
+    let mut result = Err(io::ErrorKind::AddrNotAvailable.into());
+    for address in (host, port).to_socket_addrs()? {
+        result = TcpStream::connect_timeout(&address, PORT_TIMEOUT).map(drop);
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
 /// Requests the model lists of the providers.
 pub(super) fn ask(home: &Home, config: &Configuration) -> Result<Vec<Finding>> {
     let answers = model_list::ask(home, config, model_list::default_providers(config))?;
     let findings = answers.into_iter().map(|(name, answer)| match answer {
         Ok(models) => Finding::ok(
-            "provider",
+            PROVIDER,
             format!("{name} answers, and has {} models", models.len()),
         ),
         Err(why) => Finding::error(
-            "provider",
+            PROVIDER,
             format!("{name} does not answer: {why}"),
             format!(
                 "see what [model_providers.{name}] says in {}, and docs/models.md",

@@ -241,19 +241,39 @@ fn the_dotfiles_of_a_home_are_protected() {
 fn the_doctor_caches_its_measurement() {
     let home = SandboxHome::new();
     for (words, expected) in [
-        (&["doctor"][..], "just now"),
-        (&["doctor"], "earlier"),
-        (&["doctor", "--again"], "just now"),
+        (&["doctor", "-v"][..], "just now"),
+        (&["doctor", "--verbose"], "earlier"),
+        (&["doctor", "-v", "--again"], "just now"),
     ] {
-        let output = home.run(words);
-        let first = out(&output).lines().next().unwrap_or_default().to_owned();
-        assert!(output.status.success(), "{}", err(&output));
+        let report = out(&home.run(words));
+        let line = sandbox_line(&report);
         assert!(
-            first.starts_with("sandbox: namespaces+landlock (tier A"),
-            "{first}"
+            line.starts_with("sandbox: namespaces+landlock (tier A"),
+            "{line}"
         );
-        assert!(first.contains(expected), "{first}");
-        assert!(!out(&output).contains("does not hold"), "{}", out(&output));
+        assert!(line.contains(expected), "{line}");
+        assert!(report.contains("\nholds:\n"), "{report}");
+        assert!(!report.contains("does not hold"), "{report}");
+    }
+}
+
+/// The line of a report about the sandbox.
+fn sandbox_line(report: &str) -> &str {
+    let line = report.lines().find(|it| it.starts_with("sandbox: "));
+    line.unwrap_or_else(|| panic!("{report}"))
+}
+
+/// The details of the sandbox are many lines, which hide what else is wrong.
+#[test]
+fn the_doctor_prints_one_line_about_the_sandbox() {
+    for home in [SandboxHome::new(), SandboxHome::with_bubblewrap("exit 1")] {
+        let report = out(&home.run(&["doctor"]));
+        let lines: Vec<&str> = report.lines().collect();
+        let at = lines.iter().position(|it| it.starts_with("sandbox: "));
+        let next = at.and_then(|it| lines.get(it + 1));
+        let is_part =
+            next.is_some_and(|it| it.starts_with("workspace: ") || it.starts_with("rules: "));
+        assert!(is_part, "{report}");
     }
 }
 
@@ -275,9 +295,21 @@ fn a_bubblewrap_that_does_not_confine_is_detected() {
     ] {
         let home = SandboxHome::with_bubblewrap(script);
         let report = out(&home.run(&["doctor"]));
-        assert!(report.starts_with("sandbox: landlock (tier B"), "{report}");
+        let line = sandbox_line(&report);
+        assert!(line.starts_with("sandbox: landlock (tier B"), "{report}");
+        for expected in [
+            why,
+            "commands that write folders are refused",
+            "`raddle doctor -v`",
+        ] {
+            assert!(line.contains(expected), "{report}");
+        }
+        let report = out(&home.run(&["doctor", "-v"]));
         assert!(report.contains(why), "{report}");
-        assert!(report.contains("to fix:"), "{report}");
+        assert!(
+            report.contains("install bubblewrap 0.8 or later"),
+            "{report}"
+        );
     }
 }
 
@@ -297,7 +329,8 @@ fn a_bubblewrap_on_path_is_never_run() {
         write_program(&programs.join("bwrap"), &script);
         home.path = format!("{}:{}", programs.display(), home.path);
         let report = out(&home.run(&["doctor", "--again"]));
-        assert!(report.starts_with("sandbox: namespaces"), "{report}");
+        let line = sandbox_line(&report);
+        assert!(line.starts_with("sandbox: namespaces"), "{report}");
         let output = home.run(&["sandbox", "--", "/bin/echo", "hello"]);
         assert_eq!(out(&output), "hello\n", "{}", err(&output));
         let log_text = fs::read_to_string(log_file).expect("it is there");
@@ -322,8 +355,8 @@ fn only_a_verdict_is_cached() {
         let home = SandboxHome::with_bubblewrap(script);
         for expected in ["just now", next] {
             let report = out(&home.run(&["doctor"]));
-            let first = report.lines().next().unwrap_or_default();
-            assert!(first.contains(expected), "{script}: {first}");
+            let line = sandbox_line(&report);
+            assert!(line.contains(expected), "{script}: {line}");
         }
     }
 }
@@ -332,7 +365,7 @@ fn only_a_verdict_is_cached() {
 fn the_second_tier_reports_its_limits_and_enforces_the_rest() {
     let home = SandboxHome::new();
     home.configure(Path::new("/nowhere/bwrap"));
-    let report = out(&home.run(&["doctor"]));
+    let report = out(&home.run(&["doctor", "-v"]));
     assert!(
         report.contains("`/nowhere/bwrap`, which the configuration names, cannot be used"),
         "{report}"
@@ -374,9 +407,8 @@ fn a_sandbox_works_inside_another() {
         .output()
         .expect("the binary starts");
     assert!(
-        out(&output).starts_with("sandbox: landlock (tier B"),
-        "{}{}",
-        out(&output),
+        sandbox_line(&out(&output)).starts_with("sandbox: landlock (tier B"),
+        "{}",
         err(&output)
     );
 }

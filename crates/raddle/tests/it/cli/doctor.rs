@@ -1,6 +1,7 @@
 //! `raddle doctor`: the problems of each part, and how to fix them.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
@@ -28,17 +29,17 @@ impl CliHome {
 
 #[test]
 fn problems_of_configuration_and_model_are_reported() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
     let own = |key: &str| {
-        format!(
-            "model = 'own/m'\n[model_providers.own]\nbase_url = 'http://127.0.0.1:9/v1'\n{key}\n"
-        )
+        format!("model = 'own/m'\n[model_providers.own]\nbase_url = 'http://{address}/v1'\n{key}\n")
     };
     for (config, part, state, message, fix) in [
         (
             String::new(),
             "model",
-            "warning",
-            "none is configured",
+            "error",
+            "none is configured, so no turn can run",
             "raddle init",
         ),
         (
@@ -49,7 +50,7 @@ fn problems_of_configuration_and_model_are_reported() {
             "fix that line",
         ),
         (
-            "modle = 'x'\n".to_owned(),
+            "modle = 'x'\nmodel = 'openai/m'\nmodel_providers.openai.env_key = 'HERE'\n".to_owned(),
             "config",
             "warning",
             "not used",
@@ -105,7 +106,9 @@ fn problems_of_configuration_and_model_are_reported() {
             "export OPENAI_API_KEY=…",
         ),
         (
-            "model = 'llamacpp/any'\n".to_owned(),
+            format!(
+                "model = 'llamacpp/any'\nmodel_providers.llamacpp.base_url = 'http://{address}'\n"
+            ),
             "model",
             "ok",
             "any of llamacpp, which takes no key",
@@ -214,7 +217,8 @@ fn problems_that_block_threads_are_reported() {
         let lines = finding["more"].as_array().map(Vec::len);
         assert_eq!(lines, Some(1), "{config} {finding}");
     }
-    let home = CliHome::with("sandbox_mode = 'open'\n");
+    let mut home = CliHome::with("sandbox_mode = 'open'\nmodel = 'openai/m'\n");
+    home.set("OPENAI_API_KEY", "k");
     for words in [
         &["-c", "sandbox_mode=read-only", "doctor", "--json"][..],
         &["doctor", "--json", "-c", "sandbox_mode=read-only"],
@@ -260,7 +264,8 @@ fn problems_of_folders_and_sockets_are_reported() {
 /// A server with a full backlog blocks clients that connect.
 #[test]
 fn a_server_with_a_full_backlog_is_reported() {
-    let home = CliHome::new();
+    let mut home = CliHome::with("model = 'openai/m'\n");
+    home.set("OPENAI_API_KEY", "k");
     let folder = home.home.path().join("app-server-control");
     fs::create_dir_all(&folder).expect("a folder");
     let path = SocketAddrUnix::new(folder.join("app-server-control.sock")).expect("a short path");
@@ -330,6 +335,41 @@ fn it_is_quick_and_prints_what_is_well() {
         assert!(output.out.contains(line), "{}", output.out);
     }
     assert_eq!(first.code, output.code);
+}
+
+/// A provider on this machine is tried without `--online`. Without it no turn can run.
+#[test]
+fn the_port_of_a_local_provider_is_tried() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let open = listener.local_addr().expect("an address").port();
+    for (base_url, code, line) in [
+        (
+            format!("http://127.0.0.1:{open}/v1"),
+            0,
+            format!("provider: llamacpp listens on 127.0.0.1:{open}\n"),
+        ),
+        (
+            format!("http://localhost:{open}/v1"),
+            0,
+            format!("provider: llamacpp listens on localhost:{open}\n"),
+        ),
+        (
+            "http://127.0.0.1:1/v1".to_owned(),
+            1,
+            "provider: llamacpp does not answer on 127.0.0.1:1: Connection refused (os error 111)\n\
+             to fix:\n  start its model server, or correct base_url of [model_providers.llamacpp] \
+             in HOME/config.toml\n"
+                .to_owned(),
+        ),
+    ] {
+        let config = format!(
+            "model = 'llamacpp/any'\n[model_providers.llamacpp]\nbase_url = '{base_url}'\n"
+        );
+        let output = CliHome::with(&config).run(&["doctor"]);
+        assert_eq!(output.code, Some(code), "{}", output.out);
+        assert!(output.out.starts_with("model: any of llamacpp"), "{}", output.out);
+        assert!(output.out.contains(&line), "{}", output.out);
+    }
 }
 
 #[test]

@@ -75,6 +75,25 @@ fn tokens_end_a_turn_before_the_next_call_and_the_next_begins_anew() {
     assert_eq!(budget_warnings(&messages), Vec::<Value>::new());
 }
 
+/// One call can use more than a budget. The warning then names both numbers, and does not call the
+/// budget nearly spent.
+#[test]
+fn an_exceeded_budget_is_reported_as_exceeded() {
+    let script = [ends(1896), ends(100), ends(85)].concat();
+    let mut client = client(&script, &["budget.turn.tokens=100"]);
+    for (tokens, state) in [(1896, "exceeded"), (100, "spent"), (85, "nearly spent")] {
+        let (messages, turn) = client.say("go on");
+        assert_eq!(turn["status"], "completed", "{turn}");
+        let mut messages = messages.iter();
+        let warning = messages.find(|it| it["params"]["budget"].is_object());
+        let expected = format!(
+            "A budget is {state}: this turn has used {tokens} tokens of 100 tokens (budget.turn.tokens)."
+        );
+        let message = &warning.expect("a warning")["params"]["message"];
+        assert_eq!(*message, json!(expected), "{turn}");
+    }
+}
+
 /// The usage of a thread is in its records: a killed server loses nothing of it and counts nothing
 /// twice.
 #[test]
