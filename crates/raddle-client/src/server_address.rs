@@ -194,7 +194,9 @@ impl ServerAddress {
                 connection
             }
             Self::WebSocket { url, token } => connect(url, token.as_deref(), limits).await?,
-            Self::Unix(path) => connect_unix(path, limits).await?,
+            Self::Unix(path) => connect_unix(path, limits).await.map_err(|error| {
+                ConnectError::Unreachable(format!("{}: {error}", path.display()))
+            })?,
             Self::Memory(dialer) => (dialer.0)().await?,
         };
         Ok(ServerLink { connection, child })
