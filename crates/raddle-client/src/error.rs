@@ -1,5 +1,6 @@
 //! Errors, grouped by how the caller can react.
 
+use std::fmt;
 use std::process::ExitStatus;
 
 use raddle_rpc::{ErrorObject, WebsocketConnectError, code};
@@ -27,9 +28,14 @@ fn ended(status: &Option<ExitStatus>) -> String {
         .map_or_else(String::new, |status| format!(": {status}"))
 }
 
-impl From<WebsocketConnectError> for ConnectError {
-    fn from(error: WebsocketConnectError) -> Self {
-        Self::Unreachable(error.to_string())
+impl ConnectError {
+    /// The error of a connection to this address.
+    pub(crate) fn unreachable(address: impl fmt::Display, error: &WebsocketConnectError) -> Self {
+        Self::Unreachable(match error {
+            // It names the address itself.
+            WebsocketConnectError::Address(_) => error.to_string(),
+            _ => format!("{address}: {error}"),
+        })
     }
 }
 

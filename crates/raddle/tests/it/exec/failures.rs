@@ -30,6 +30,14 @@ fn a_missing_socket_is_named_with_the_remedy() {
     }
 }
 
+#[test]
+fn a_dead_address_is_named() {
+    let harness = ExecHarness::new("");
+    let output = harness.run(&["--remote", "ws://127.0.0.1:9", "x"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.err.contains("ws://127.0.0.1:9: "), "{output:?}");
+}
+
 /// The child prints the reason itself.
 #[test]
 fn a_server_that_explains_its_failure_is_not_explained_again() {
