@@ -41,7 +41,7 @@ const ROWS: u16 = 24;
 const OPTIONS: [&str; 2] = ["--sandbox", "read-only"];
 const PROMPT: &str = "Write a haiku about looms to loom.txt.";
 /// End of the question, which the user answers.
-const QUESTION_END: &str = "[y/a/n/…] ";
+const QUESTION_END: &str = "[y/a/n/?/…] ";
 const ANSWER: &str = "y";
 const WRITTEN: &str = "loom.txt";
 

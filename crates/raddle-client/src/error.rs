@@ -1,5 +1,8 @@
 //! Errors, grouped by how the caller can react.
 
+use std::fmt;
+use std::process::ExitStatus;
+
 use raddle_rpc::{ErrorObject, WebsocketConnectError, code};
 
 /// Reason why [`Client::connect`](crate::Client::connect) failed.
@@ -13,21 +16,26 @@ pub enum ConnectError {
     TimedOut,
     /// The connection ended before the server answered `initialize`. For a child: its exit status.
     #[error("the server ended before it answered initialize{}", ended(.0))]
-    Ended(Option<String>),
+    Ended(Option<ExitStatus>),
     /// The server rejected `initialize`.
     #[error("the server refused: {}", .0.message)]
     Refused(ErrorObject),
 }
 
-fn ended(reason: &Option<String>) -> String {
-    reason
+fn ended(status: &Option<ExitStatus>) -> String {
+    status
         .as_ref()
-        .map_or_else(String::new, |reason| format!(": {reason}"))
+        .map_or_else(String::new, |status| format!(": {status}"))
 }
 
-impl From<WebsocketConnectError> for ConnectError {
-    fn from(error: WebsocketConnectError) -> Self {
-        Self::Unreachable(error.to_string())
+impl ConnectError {
+    /// The error of a connection to this address.
+    pub(crate) fn unreachable(address: impl fmt::Display, error: &WebsocketConnectError) -> Self {
+        Self::Unreachable(match error {
+            // It names the address itself.
+            WebsocketConnectError::Address(_) => error.to_string(),
+            _ => format!("{address}: {error}"),
+        })
     }
 }
 

@@ -193,8 +193,12 @@ impl ServerAddress {
                 child = Some(started);
                 connection
             }
-            Self::WebSocket { url, token } => connect(url, token.as_deref(), limits).await?,
-            Self::Unix(path) => connect_unix(path, limits).await?,
+            Self::WebSocket { url, token } => connect(url, token.as_deref(), limits)
+                .await
+                .map_err(|error| ConnectError::unreachable(url, &error))?,
+            Self::Unix(path) => connect_unix(path, limits)
+                .await
+                .map_err(|error| ConnectError::unreachable(path.display(), &error))?,
             Self::Memory(dialer) => (dialer.0)().await?,
         };
         Ok(ServerLink { connection, child })

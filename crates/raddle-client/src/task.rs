@@ -480,10 +480,7 @@ pub(crate) async fn greet(
                 Some(_) => {}
                 None => {
                     let exit_status = match link.child.take() {
-                        Some(child) => child
-                            .end(CHILD_EXIT_TIMEOUT)
-                            .await
-                            .map(|status| status.to_string()),
+                        Some(child) => child.end(CHILD_EXIT_TIMEOUT).await,
                         None => None,
                     };
                     return Err(ConnectError::Ended(exit_status));

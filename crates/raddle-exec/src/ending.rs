@@ -30,6 +30,8 @@ pub(crate) enum RunEnd {
     Interrupted,
     /// The run ended without a result of the turn.
     Failed(String),
+    /// The server did not start, and its own message says why.
+    NoServer,
     Signal(u8),
     /// The reader of stdout has closed it.
     Unread,
@@ -43,7 +45,7 @@ impl RunEnd {
     pub(crate) fn status(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Completed(_) => 0,
-            Self::TurnFailed(_) | Self::Interrupted | Self::Failed(_) => FAILED,
+            Self::TurnFailed(_) | Self::Interrupted | Self::Failed(_) | Self::NoServer => FAILED,
             Self::Unfit { .. } => UNFIT,
             Self::Budget(_) => BUDGET,
             Self::Signal(number) => BY_SIGNAL + number,
@@ -54,7 +56,7 @@ impl RunEnd {
     /// The one line that reports the end, if it needs one.
     pub(crate) fn line(&self) -> Option<String> {
         Some(match self {
-            Self::Completed(_) | Self::Signal(_) | Self::Unread => return None,
+            Self::Completed(_) | Self::Signal(_) | Self::Unread | Self::NoServer => return None,
             Self::Unfit { why, .. } => format!("the answer does not fit the schema: {why}"),
             Self::TurnFailed(why) => format!("the turn failed: {why}"),
             Self::Budget(why) => format!("the turn ended at its budget: {why}"),

@@ -11,6 +11,7 @@
 mod ending;
 mod error;
 mod events;
+mod explanations;
 mod fold;
 mod keyboard;
 mod limits;

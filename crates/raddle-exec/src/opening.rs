@@ -1,6 +1,7 @@
 //! Connects and opens the thread of a plan: the client's identity, and the reads before the turn.
 
 use std::path::PathBuf;
+use std::process::ExitStatus;
 
 use raddle_client::{CallError, Client, ConnectError, Options, ServerAddress, ThreadFollower};
 use raddle_protocol::methods::{ConfigRead, ThreadList};
@@ -23,7 +24,15 @@ const ORIGINATOR: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
 pub(crate) enum OpenError {
     #[error(transparent)]
     Connect(ConnectError),
-    /// The server's own message is on stderr, just above.
+    #[error(
+        "{error}; start a server with `raddle daemon start` and use --remote unix://, or with \
+         `raddle app-server --listen unix://{}`", .path.display()
+    )]
+    NoSocket { path: PathBuf, error: ConnectError },
+    /// A child that failed, after it has explained that on stderr.
+    #[error("{0}; its message is on stderr")]
+    Explained(ConnectError),
+    /// A child that ended without a message.
     #[error("{0}; `raddle app-server </dev/null` says more")]
     ServerEnded(ConnectError),
     #[error("the configuration cannot be read")]
@@ -50,12 +59,33 @@ pub(crate) enum OpenError {
 #[error("{}", error_text(.0))]
 pub(crate) struct FailedCall(CallError);
 
+impl OpenError {
+    /// Whether the reason is on stderr already.
+    pub(crate) fn is_explained(&self) -> bool {
+        matches!(self, Self::Explained(_))
+    }
+}
+
 pub(crate) async fn connect(address: ServerAddress) -> Result<Client, OpenError> {
+    let socket = match &address {
+        ServerAddress::Unix(path) => Some(path.clone()),
+        _ => None,
+    };
     let client = Client::connect(address, options(), DeferredAnswers).await;
-    client.map_err(|error| match error {
+    client.map_err(|error| match &error {
+        // `raddle app-server` prints its error before it exits with a status; a signal prints none.
+        ConnectError::Ended(Some(status)) if is_failure(*status) => OpenError::Explained(error),
         ConnectError::Ended(_) => OpenError::ServerEnded(error),
-        error => OpenError::Connect(error),
+        ConnectError::Unreachable(_) => match socket {
+            Some(path) => OpenError::NoSocket { path, error },
+            None => OpenError::Connect(error),
+        },
+        _ => OpenError::Connect(error),
     })
+}
+
+fn is_failure(status: ExitStatus) -> bool {
+    status.code().is_some_and(|code| code != 0)
 }
 
 /// Opens the thread of the plan.

@@ -7,6 +7,7 @@ use raddle_client::{OpenQuestion, RequestHandler, ServerQuestion, ThreadView};
 use raddle_protocol::*;
 use serde_json::{Value, json};
 
+use super::explanations;
 use super::keyboard::Keyboard;
 use super::permissions;
 use super::quote::{GUTTER, Quote};
@@ -51,6 +52,8 @@ enum TypedAnswer {
     Yes,
     /// Approved for the session.
     Always,
+    /// Approved, with a rule that allows commands that begin with these words.
+    Rule(Vec<String>),
     No,
     /// Declined, with a reason.
     Text(String),
@@ -134,13 +137,16 @@ fn answer(question: &ServerQuestion, typed: &TypedAnswer) -> Value {
         return match typed {
             TypedAnswer::Yes => json!({ "permissions": it.permissions, "scope": "turn" }),
             TypedAnswer::Always => json!({ "permissions": it.permissions, "scope": "session" }),
-            TypedAnswer::No | TypedAnswer::Text(_) => none,
+            TypedAnswer::No | TypedAnswer::Text(_) | TypedAnswer::Rule(_) => none,
         };
     }
     let decision = match typed {
-        TypedAnswer::Yes => "accept",
-        TypedAnswer::Always => "acceptForSession",
-        TypedAnswer::No | TypedAnswer::Text(_) => "decline",
+        TypedAnswer::Yes => json!("accept"),
+        TypedAnswer::Always => json!("acceptForSession"),
+        TypedAnswer::Rule(words) => {
+            json!({ "acceptWithExecpolicyAmendment": { "execpolicy_amendment": words } })
+        }
+        TypedAnswer::No | TypedAnswer::Text(_) => json!("decline"),
     };
     json!({ "decision": decision })
 }
@@ -160,7 +166,7 @@ struct TerminalQuestion {
     subjects: Vec<Vec<Quote>>,
     /// The answers so far, if the request has several questions.
     answers: BTreeMap<String, Value>,
-    /// The page to show, once the user asked for the full text.
+    /// The page to show, once the user asked for the full text and the explanations.
     page: Option<usize>,
 }
 
@@ -174,12 +180,13 @@ pub(crate) struct PromptView {
     pub(crate) prompt: &'static str,
 }
 
-const ACT: &str = "yes, always, no, or why not? [y/a/n/…] ";
+const ACT: &str = "yes, always in this session, no, or why not? [y/a/n/?/…] ";
+const ACT_OR_RULE: &str = "yes, always in this session, rule, no, or why not? [y/a/n/r/?/…] ";
 const TEXT: &str = "your answer: ";
 const OPTION: &str = "the number of your answer: ";
 const OPTION_OR_TEXT: &str = "the number of your answer, or another in words: ";
 
-/// The input that pages through the full text of a request.
+/// The input that pages through the full text of a request and the explanations of its answers.
 const WHOLE: &str = "?";
 
 impl TerminalPrompt {
@@ -258,7 +265,10 @@ impl TerminalQuestion {
             ServerQuestion::Permissions(_) => {
                 (vec![Quote::new("may I have more rights?", "")], ACT)
             }
-            question => (vec![Quote::new("may I? ", about(question))], ACT),
+            question => {
+                let prompt = self.rule().map_or(ACT, |_| ACT_OR_RULE);
+                (vec![Quote::new("may I? ", about(question))], prompt)
+            }
         };
         let (rights, reason) = match &self.question.question {
             ServerQuestion::Command(it) => (permissions::of_a_command(it), it.reason.as_ref()),
@@ -273,6 +283,12 @@ impl TerminalQuestion {
         let mut things = vec![first];
         things.extend(self.subjects.iter().cloned());
         things.extend([rights.collect(), reason.into_iter().collect()]);
+        if let Some(words) = self.rule() {
+            things.push(vec![explanations::rule(words)]);
+        }
+        if self.page.is_some() {
+            things.push(explanations::of(&self.question.question));
+        }
         PromptView {
             things,
             page: self.page,
@@ -291,7 +307,12 @@ impl TerminalQuestion {
         }
         let id = self.question.id.clone();
         let ServerQuestion::Question(it) = &self.question.question else {
-            let typed = TypedAnswer::read(line);
+            let typed = match (line.to_lowercase().as_str(), self.rule()) {
+                ("r" | "rule", Some(words)) => TypedAnswer::Rule(words.to_vec()),
+                // No rule is offered, so it is no answer.
+                ("r" | "rule", None) => return None,
+                _ => TypedAnswer::read(line),
+            };
             let answer = answer(&self.question.question, &typed);
             let reason = match typed {
                 TypedAnswer::Text(text) => Some(text),
@@ -309,6 +330,17 @@ impl TerminalQuestion {
             answer: json!({ "answers": self.answers }),
             reason: None,
         })
+    }
+
+    /// The words of the rule that the server offers to store, if it offers one.
+    fn rule(&self) -> Option<&[String]> {
+        match &self.question.question {
+            ServerQuestion::Command(it) => {
+                let words = it.proposed_execpolicy_amendment.as_deref();
+                words.filter(|it| !it.is_empty())
+            }
+            _ => None,
+        }
     }
 
     fn is_open(&self, question: &ToolRequestUserInputQuestion) -> bool {
@@ -378,7 +410,7 @@ fn subjects(question: &ServerQuestion, view: &ThreadView, ours: &Path) -> Vec<Ve
             let diffs = item.changes.iter().flat_map(diff).collect();
             vec![names, diffs]
         }
-        _ => Vec::new(),
+        _ => vec![vec![Quote::new(explanations::NO_CHANGES, "")]],
     }
 }
 
@@ -396,15 +428,22 @@ fn names(change: &FileUpdateChange) -> Vec<Quote> {
     names
 }
 
-/// The diff of a file.
+/// The diff of a file. On the wire, a file that is added or deleted has its content instead.
 fn diff(change: &FileUpdateChange) -> Vec<Quote> {
     if change.diff.is_empty() {
         return Vec::new();
     }
-    vec![
-        Quote::new("  in ", &change.path),
-        Quote::new(GUTTER, &change.diff),
-    ]
+    let text = match change.kind {
+        PatchChangeKind::Add => marked('+', &change.diff),
+        PatchChangeKind::Delete => marked('-', &change.diff),
+        _ => change.diff.clone(),
+    };
+    vec![Quote::new("  in ", &change.path), Quote::new(GUTTER, text)]
+}
+
+fn marked(mark: char, content: &str) -> String {
+    let lines = content.split_inclusive('\n');
+    lines.map(|line| format!("{mark}{line}")).collect()
 }
 
 #[cfg(test)]

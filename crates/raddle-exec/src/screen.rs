@@ -52,6 +52,8 @@ pub(crate) struct Screen {
     /// The agent's last message. It may be the answer, which goes to stdout, so it is shown only
     /// when more follows.
     pending_message: Option<String>,
+    /// The reason of the last retry. The same reason is shown once until an item completes.
+    retry_reason: Option<String>,
     /// The open question, as it was drawn. Only its answer is written after it: the user who reads
     /// the last line must not take another command for the one in the question.
     question: Option<String>,
@@ -74,6 +76,7 @@ impl Screen {
             shown: None,
             tail: String::new(),
             pending_message: None,
+            retry_reason: None,
             question: None,
             deferred: VecDeque::new(),
         }
@@ -113,7 +116,7 @@ impl Screen {
             Event::Error {
                 message,
                 will_retry: true,
-            } => self.line(YELLOW, &format!("trying again: {message}")),
+            } => self.retried(message),
             // The end of the run reports these.
             Event::TurnStarted {}
             | Event::TurnCompleted { .. }
@@ -226,8 +229,18 @@ impl Screen {
         }
     }
 
+    fn retried(&mut self, reason: &str) {
+        if self.retry_reason.as_deref() != Some(reason) {
+            self.retry_reason = Some(reason.to_owned());
+            self.notice(&format!("trying again: {reason}"));
+        }
+    }
+
     fn completed(&mut self, item: &ExecItem) {
         self.tail.clear();
+        if !matches!(item.body, ExecItemBody::Error { .. }) {
+            self.retry_reason = None;
+        }
         match &item.body {
             ExecItemBody::AgentMessage { text } => {
                 self.show_pending_message();
@@ -266,9 +279,16 @@ impl Screen {
                 let why = one_line(&error.message, LINE_LETTERS);
                 self.lines(RED, &Quote::new("  failed: ", why));
             }
-            ExecItemBody::Error { message } => self.line(YELLOW, &format!("warning: {message}")),
+            ExecItemBody::Error { message } => self.notice(&format!("warning: {message}")),
             _ => {}
         }
+    }
+
+    /// Writes a warning. It does not show the pending message, which may still be the answer.
+    fn notice(&mut self, text: &str) {
+        let text = one_line(text, LINE_LETTERS + 20);
+        let text = self.painted(YELLOW, &self.quoted(&Quote::new("", text)));
+        self.write(&text);
     }
 
     fn line(&mut self, colour: &str, text: &str) {

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use raddle_client::{
-    Client, Notice, Notices, OpenQuestion, ServerAddress, ThreadEvent, ThreadFollower,
+    CallError, Client, Notice, Notices, OpenQuestion, ServerAddress, ThreadEvent, ThreadFollower,
 };
 use raddle_console::Printer;
-use raddle_protocol::methods::{TurnInterrupt, TurnStart, TurnSteer};
+use raddle_protocol::methods::{ThreadDelete, TurnInterrupt, TurnStart, TurnSteer};
 use raddle_protocol::{
-    Notification, TurnInterruptParams, TurnStartParams, TurnSteerParams, UserInput,
+    Notification, ThreadDeleteParams, ThreadId, TurnInterruptParams, TurnStartParams,
+    TurnSteerParams, UserInput,
 };
 use tokio::time::{Instant, Interval, interval, sleep_until};
 
@@ -17,7 +18,7 @@ use super::error::full_text;
 use super::events::Event;
 use super::fold::{Fold, TurnOutcome};
 use super::opening::{self, OpenError, error_text};
-use super::options::Unattended;
+use super::options::{ThreadSelector, Unattended};
 use super::plan::Plan;
 use super::questions::{self, QuestionReply, TerminalPrompt};
 use super::screen::Screen;
@@ -42,7 +43,14 @@ pub(crate) async fn run(plan: Plan, address: ServerAddress) -> RunEnd {
     };
     let (mut session, turn) = match opened {
         Ok(opened) => opened,
-        Err(error) => return out.could_not(full_text(&error)),
+        Err(error) => {
+            let ended = out.could_not(full_text(&error));
+            return if error.is_explained() {
+                RunEnd::NoServer
+            } else {
+                ended
+            };
+        }
     };
     let ended = match session.begin(turn, &mut out, &mut signals).await {
         Ok(()) => session.follow_turn(&plan, &mut out, &mut signals).await,
@@ -52,10 +60,17 @@ pub(crate) async fn run(plan: Plan, address: ServerAddress) -> RunEnd {
     if session.is_hurried {
         return ended;
     }
-    let client = session.client;
+    let is_unused = session.is_unused(&plan);
+    let (client, thread_id) = (session.client, session.follow.id());
     drop(session.follow);
+    let closing = async {
+        if is_unused {
+            delete(&client, thread_id).await;
+        }
+        client.close().await;
+    };
     tokio::select! {
-        () = client.close() => ended,
+        () = closing => ended,
         // The outcome of the turn and its answer stay valid.
         _ = signals.next() => ended,
     }
@@ -129,6 +144,8 @@ struct ExecSession {
     terminal: TerminalPrompt,
     /// The deadline for the interrupted turn, and the end of the run that follows.
     stopping: Option<(Instant, RunEnd)>,
+    /// Whether the server rejected `turn/start`.
+    is_turn_refused: bool,
     /// Whether to exit without closing the connection.
     is_hurried: bool,
     ticks: Interval,
@@ -155,6 +172,7 @@ impl ExecSession {
             fold,
             terminal: TerminalPrompt::default(),
             stopping: None,
+            is_turn_refused: false,
             is_hurried: false,
             ticks: interval(TICK),
         };
@@ -185,6 +203,7 @@ impl ExecSession {
                 out.event(&event);
             }
             Err(error) => {
+                self.is_turn_refused = matches!(error, CallError::Refused(_));
                 let stopped = self.stopping.take().map(|(_, ended)| ended);
                 let why = || format!("the turn cannot be started: {}", error_text(&error));
                 return Err(stopped.unwrap_or_else(|| out.could_not(why())));
@@ -237,6 +256,18 @@ impl ExecSession {
                 _ = self.ticks.tick(), if is_live => out.screen.tick(),
             }
         }
+    }
+
+    /// Whether the run created a thread to store, and nothing came of it: `turn/start` was refused,
+    /// or the turn was rejected before the agent did anything. A program that reads events has the
+    /// id of the thread, and may resume it after a turn that started.
+    fn is_unused(&self, plan: &Plan) -> bool {
+        let is_rejected = match self.fold.outcome() {
+            Some(TurnOutcome::Failed(failure)) => failure.is_rejected && !plan.options.json,
+            _ => false,
+        };
+        let is_new = plan.options.thread == ThreadSelector::New && !plan.options.ephemeral;
+        is_new && (is_rejected || self.is_turn_refused)
     }
 
     fn on_thread_event(
@@ -401,6 +432,20 @@ impl ExecSession {
                 tracing::debug!(error = error.to_string(), "the turn was not interrupted");
             }
         });
+    }
+}
+
+/// Deletes a thread that holds nothing.
+async fn delete(client: &Client, thread_id: ThreadId) {
+    let params = ThreadDeleteParams {
+        thread_id,
+        client_request_id: None,
+    };
+    if let Err(error) = client.call::<ThreadDelete>(params).await {
+        tracing::debug!(
+            error = error.to_string(),
+            "an unused thread was not deleted"
+        );
     }
 }
 

@@ -19,6 +19,7 @@ use raddle_server::{Options, Server};
 use sha2::{Digest, Sha256};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
+use tracing::Level;
 
 use crate::cli::{RecoverBy, Serve, SessionSource, WsAuth};
 use crate::home::Home;
@@ -190,7 +191,7 @@ async fn serve(
     let _watch = watch.context("cannot watch over the server")?;
     lifecycle.ready(listeners.addresses())?;
     for banner in listeners.banners() {
-        log::print_line(&format!("raddle: {banner}"));
+        log::print(Level::INFO, banner);
     }
     if on_stdio && std::io::stdin().is_terminal() {
         log::print_line(

@@ -5,7 +5,12 @@ mod file;
 use std::io::{self, Write};
 use std::path::Path;
 
+use raddle_console::sanitize;
+use serde_json::json;
+use tracing::Level;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 pub(crate) use raddle_console::print_line;
 
@@ -18,7 +23,7 @@ pub(crate) fn start(colours: bool) {
         // Internal errors would go to the same stderr, and panic if it cannot be written.
         .log_internal_errors(false)
         .with_writer(|| Stderr);
-    if std::env::var("RADDLE_LOG_FORMAT").is_ok_and(|format| format == "json") {
+    if is_json() {
         // The list of spans includes the current one.
         builder.json().with_current_span(false).init();
     } else {
@@ -29,9 +34,46 @@ pub(crate) fn start(colours: bool) {
 }
 
 /// Redirects stderr to this file. The file is rotated when it is long; at most one older file is
-/// kept.
+/// kept. Panics are then logged as lines with a time, like everything else in the file.
 pub(crate) fn move_to(path: &Path) -> io::Result<()> {
-    file::move_to(path)
+    file::move_to(path)?;
+    std::panic::set_hook(Box::new(|panic| print(Level::ERROR, &panic.to_string())));
+    Ok(())
+}
+
+/// Prints text for the operator at every log level. On stderr it is plain; in a file each line has a
+/// time and the format of the log.
+pub(crate) fn print(level: Level, text: &str) {
+    if !file::is_open() {
+        return print_line(&format!("raddle: {text}"));
+    }
+    let text = sanitize(text);
+    for line in text.lines() {
+        let line = file_line(level, line, is_json());
+        // A line that cannot be written is dropped.
+        let _ = Stderr.write_all(line.as_bytes());
+    }
+}
+
+fn file_line(level: Level, text: &str, is_json: bool) -> String {
+    let mut time = String::new();
+    // Writing to a string does not fail.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut time));
+    match is_json {
+        true => {
+            let fields = json!({ "message": text });
+            let level = level.as_str();
+            let line = json!({
+                "timestamp": time, "level": level, "fields": fields, "target": "raddle",
+            });
+            format!("{line}\n")
+        }
+        false => format!("{time} {level:>5} raddle: {text}\n"),
+    }
+}
+
+fn is_json() -> bool {
+    std::env::var("RADDLE_LOG_FORMAT").is_ok_and(|format| format == "json")
 }
 
 /// The writer of log lines. A line that cannot be written, as on a full disk, is dropped.

@@ -79,7 +79,7 @@ fn main() -> ExitCode {
         Command::Man(args) => shell::man(&args),
     };
     outcome.unwrap_or_else(|error| {
-        log::print_line(&format!("raddle: {error:#}"));
+        log::print(tracing::Level::ERROR, &format!("{error:#}"));
         ExitCode::FAILURE
     })
 }

@@ -1,7 +1,10 @@
 //! The log of turns: a span around the work of each turn, and one line at its end.
 
-use raddle_core::{Event, ModelEnded, Thread, Timestamp, TurnEnd, TurnId, Usage};
+use raddle_core::{
+    ErrorClass, Event, Failure, ModelEnded, Thread, ThreadId, Timestamp, TurnEnd, TurnId, Usage,
+};
 use tracing::Span;
+use tracing::field::display;
 
 use crate::counters::failure_kind;
 
@@ -68,7 +71,12 @@ impl TurnLog {
             Event::ModelCalled(it) => self.turn(thread, &it.turn).model = it.model.clone(),
             Event::ModelEnded(it) => self.turn(thread, &it.turn).count(it),
             Event::TurnEnded(it) => {
-                self.turn(thread, &it.turn).log_end(&it.end, at);
+                let turn = self.turn(thread, &it.turn);
+                match &it.end {
+                    TurnEnd::Failed(failure) => turn.log_failure(thread.id(), failure, at),
+                    TurnEnd::Completed {} => turn.log_end("completed", at),
+                    TurnEnd::Interrupted(_) => turn.log_end("interrupted", at),
+                }
                 self.running = None;
             }
             _ => {}
@@ -119,16 +127,17 @@ impl RunningTurn {
         is_known.then_some(self.nano_usd as f64 / 1e9)
     }
 
-    fn log_end(&self, end: &TurnEnd, at: Timestamp) {
-        let (outcome, failure) = match end {
-            TurnEnd::Completed {} => ("completed", None),
-            TurnEnd::Interrupted(_) => ("interrupted", None),
-            TurnEnd::Failed(failure) => ("failed", Some(failure_kind(&failure.kind))),
-        };
+    /// Logs a failure. The line names the thread and the turn itself, because at `warn` there are
+    /// no spans. The message has no secrets: `raddle-model` redacts those that a vendor repeats.
+    fn log_failure(&self, thread: Option<ThreadId>, failure: &Failure, at: Timestamp) {
         self.span.in_scope(|| {
-            tracing::info!(
-                outcome,
-                failure,
+            tracing::warn!(
+                thread = thread.map(display),
+                turn = %self.id,
+                outcome = "failed",
+                failure = failure_kind(&failure.kind),
+                class = class_name(failure.kind.class()),
+                error = failure.message.as_str(),
                 duration_ms = self.started_at.map(|it| at.since(it)),
                 model = self.model.as_deref(),
                 input_tokens = self.usage.input,
@@ -138,6 +147,36 @@ impl RunningTurn {
                 "turn ended"
             );
         });
+    }
+
+    fn log_end(&self, outcome: &'static str, at: Timestamp) {
+        self.span.in_scope(|| {
+            tracing::info!(
+                outcome,
+                duration_ms = self.started_at.map(|it| at.since(it)),
+                model = self.model.as_deref(),
+                input_tokens = self.usage.input,
+                cached_tokens = self.usage.cached,
+                output_tokens = self.usage.output,
+                cost_usd = self.cost_usd(),
+                "turn ended"
+            );
+        });
+    }
+}
+
+/// Names a class of failures, in the style of the kinds.
+fn class_name(class: ErrorClass) -> &'static str {
+    match class {
+        ErrorClass::Transient => "transient",
+        ErrorClass::RateLimited => "rate_limited",
+        ErrorClass::Quota => "quota",
+        ErrorClass::Auth => "auth",
+        ErrorClass::Policy => "policy",
+        ErrorClass::ContextOverflow => "context_overflow",
+        ErrorClass::BadRequest => "bad_request",
+        ErrorClass::Unavailable => "unavailable",
+        ErrorClass::Internal => "internal",
     }
 }
 

@@ -21,6 +21,11 @@ pub(super) fn move_to(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the log goes to a file.
+pub(super) fn is_open() -> bool {
+    PATH.get().is_some()
+}
+
 /// Rotates the file if it is long. On failure it grows further: the error cannot be reported
 /// anywhere.
 pub(super) fn keep_short() {

@@ -250,6 +250,33 @@ fn concurrent_stops_all_wait() {
     assert!(!log.contains("second signal"), "{log}");
 }
 
+#[test]
+fn every_line_of_its_log_has_a_time() {
+    for format in ["text", "json"] {
+        let home = DaemonHome::new();
+        let mut start = home.command(&["start"]);
+        start
+            .env("RADDLE_LOG", "info")
+            .env("RADDLE_LOG_FORMAT", format);
+        let started = DaemonOutput::of(start.output().expect("it runs"));
+        assert_eq!(started.status, 0, "{started:?}");
+        assert_eq!(home.daemon(&["stop"]).status, 0);
+        let log = fs::read_to_string(home.path().join("daemon/daemon.log")).expect("a log");
+        assert!(log.contains("listening on unix://"), "{log}");
+        for line in log.lines() {
+            let time = match format {
+                "json" => {
+                    let event: Value = serde_json::from_str(line).expect(line);
+                    event["timestamp"].as_str().expect(line).to_owned()
+                }
+                _ => line.to_owned(),
+            };
+            // As in `2026-11-17T20:31:07.412Z`.
+            assert_eq!((&time[..2], &time[10..11]), ("20", "T"), "{line}");
+        }
+    }
+}
+
 /// A process that waits for the end of a pipe does not wait for the daemon.
 #[test]
 fn descriptors_of_start_are_not_inherited() {

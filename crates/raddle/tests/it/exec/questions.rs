@@ -185,6 +185,79 @@ fn file_changes_are_shown() {
     assert!(!target.exists());
 }
 
+/// A new file has its content on the wire. It is shown as additions, and `?` shows more than the
+/// question.
+#[test]
+fn a_new_file_is_shown_and_its_answers_are_explained() {
+    let patch = "*** Begin Patch\n*** Add File: haiku\n+Warp holds the light,\n*** End Patch\n";
+    let patch = Value::from(patch);
+    let harness = ExecHarness::new(&format!(
+        "[[answer]]\nmatch = 'write it'\nsteps = [{{ call = 'apply_patch', arguments = {{ input = {patch} }} }}]\n"
+    ));
+    let mut terminal = TestTerminal::open();
+    let words = ["--color", "never", "--sandbox", "read-only", "write it"];
+    let mut exec = harness.command(&words);
+    exec.stdin(terminal.program_side())
+        .stderr(terminal.program_side());
+    let child = exec.spawn().expect("started");
+    terminal.wait_for("always in this session, no, or why not? [y/a/n/?/…] ");
+    let shown = terminal.shown();
+    assert!(shown.contains("  │ +Warp holds the light,"), "{shown}");
+    assert!(!shown.contains("  y: "), "{shown}");
+    terminal.user_side.write_all(b"?\n").expect("typed");
+    terminal.wait_for("  a: makes it, and allows every change of these files");
+    terminal.wait_for("  for good: a rule with write = ");
+    // No rule is offered on the wire for a change of files, so this is no answer.
+    terminal.user_side.write_all(b"r\n").expect("typed");
+    eventually("the question again", || {
+        (terminal.shown().matches("[y/a/n/?/…] ").count() == 3).then_some(())
+    });
+    terminal.user_side.write_all(b"y\n").expect("typed");
+    let output = ExecOutput::of(child.wait_with_output().expect("an end"));
+    assert_eq!(output.code, Some(0), "{output:?} {}", terminal.shown());
+    assert!(harness.work.path().join("haiku").exists());
+}
+
+#[test]
+fn a_rule_is_offered_and_stored() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let call = "{ call = 'exec_command', arguments = { cmd = './loom twill', login = false } }";
+    let harness = ExecHarness::new(&format!(
+        "[[answer]]\nmatch = 'weave'\nsteps = [{call}]\n"
+    ));
+    let loom = harness.work.path().join("loom");
+    fs::write(&loom, "#!/bin/sh\necho woven\n").expect("a program");
+    fs::set_permissions(&loom, fs::Permissions::from_mode(0o755)).expect("its mode");
+    let words = [
+        "--color",
+        "never",
+        "-c",
+        "approval_policy=untrusted",
+        "weave",
+    ];
+    let mut terminal = TestTerminal::open();
+    let mut exec = harness.command(&words);
+    exec.stdin(terminal.program_side())
+        .stderr(terminal.program_side());
+    let child = exec.spawn().expect("started");
+    terminal.wait_for("[y/a/n/r/?/…] ");
+    let shown = terminal.shown();
+    let flat = shown.replace("\r\n  │ ", "");
+    let offer =
+        r#"  r adds a rule to rules.toml: allow commands that begin with ["./loom","twill"]"#;
+    assert!(flat.contains(offer), "{shown}");
+    terminal.user_side.write_all(b"r\n").expect("typed");
+    let output = ExecOutput::of(child.wait_with_output().expect("an end"));
+    assert_eq!(output.code, Some(0), "{output:?} {}", terminal.shown());
+    let rules = fs::read_to_string(harness.home.path().join("rules.toml")).expect("the rules");
+    assert!(
+        rules.contains(r#"command = ["./loom", "twill"]"#),
+        "{rules}"
+    );
+    let request = harness.mock.request_bodies().pop().expect("a call")["input"].to_string();
+    assert!(request.contains("woven"), "{request}");
+}
+
 #[test]
 fn typed_ahead_input_answers_one_question() {
     let question = |id: &str| {
@@ -258,7 +331,7 @@ fn text_of_the_agent_cannot_imitate_a_question() {
     assert!(terminal.shown().contains("  │ echo 29"));
     assert!(terminal.shown().contains("SHA-256 of all of it: "));
     terminal.user_side.write_all(b"?\n").expect("typed");
-    terminal.wait_for("lines 1 to 22 of 36; ? shows the next page");
+    terminal.wait_for("lines 1 to 22 of 44; ? shows the next page");
     terminal.user_side.write_all(b"?\n").expect("typed");
     terminal.wait_for("  │ echo 20");
     terminal.user_side.write_all(b"n\n").expect("typed");
@@ -313,7 +386,7 @@ fn nothing_is_written_after_an_open_question() {
     exec.stdin(terminal.program_side())
         .stderr(terminal.program_side());
     let child = exec.spawn().expect("started");
-    terminal.wait_for("[y/a/n/…] ");
+    terminal.wait_for("[y/a/n/?/…] ");
     eventually("the other command", || {
         harness.work.path().join("beside").exists().then_some(())
     });
@@ -323,6 +396,6 @@ fn nothing_is_written_after_an_open_question() {
     assert_eq!(output.code, Some(0), "{output:?} {shown}");
     assert!(harness.work.path().join("made").exists());
     assert!(shown.contains("touch beside"), "{shown}");
-    let (before, _) = shown.split_once("[y/a/n/…] y").expect("the answer");
+    let (before, _) = shown.split_once("[y/a/n/?/…] y").expect("the answer");
     assert!(!before.contains("[y/a/n"), "{shown}");
 }

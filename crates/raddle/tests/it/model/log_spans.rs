@@ -64,7 +64,10 @@ fn the_end_of_each_turn_is_one_line_that_names_its_request() {
             "outcome": "completed", "failure": null, "model": "mock",
             "input_tokens": 90, "cached_tokens": 10, "output_tokens": 5, "cost_usd": 0.095,
         }),
-        json!({ "outcome": "failed", "failure": "rate_limit", "model": "mock" }),
+        json!({
+            "outcome": "failed", "failure": "rate_limit", "class": "rate_limited", "model": "mock",
+            "error": "the model's vendor answered 429: Too many requests.", "input_tokens": 0, "output_tokens": 0,
+        }),
         json!({ "outcome": "interrupted", "failure": null, "model": "mock" }),
     ];
     for (end, key) in expected_ends.iter().zip([None, Some("key"), None]) {
@@ -94,7 +97,12 @@ fn the_end_of_each_turn_is_one_line_that_names_its_request() {
     let ends = with_message(&events, "turn ended");
     assert_eq!(ends.len(), turns.len(), "{ends:?}");
     for ((line, (request, turn)), expected) in ends.iter().zip(&turns).zip(&expected_ends) {
-        assert_eq!(line["level"], "INFO", "{line}");
+        let level = match expected["outcome"].as_str() {
+            Some("failed") => "WARN",
+            _ => "INFO",
+        };
+        assert_eq!(line["level"], level, "{line}");
+        assert!(line["timestamp"].is_string(), "{line}");
         let spans = json!([
             connection,
             { "name": "request", "method": "turn/start", "id": request },
@@ -111,6 +119,39 @@ fn the_end_of_each_turn_is_one_line_that_names_its_request() {
     let strays = with_message(&events, "response to an unknown request id");
     let spans: Vec<&Value> = strays.iter().map(|it| &it["spans"]).collect();
     assert_eq!(spans, [&json!([connection])]);
+}
+
+/// At the default level there are no spans, so the line itself names the thread and the turn.
+#[test]
+fn a_failed_turn_is_logged_at_the_default_level() {
+    let mock = MockModel::start("access = { keys = ['sk-other'] }");
+    let arguments = mock.arguments(&["experimental_bearer_token='sk-planted-secret'"]);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut client = MockClient::at(mock, TestServer::start_with(&arguments, &[]));
+    let (_, turn) = client.say("hello");
+    let thread = client.thread.clone();
+    let log = log_of(client);
+    let events = events(&log);
+    let ends = with_message(&events, "turn ended");
+    let [line] = ends[..] else {
+        panic!("{log:?}");
+    };
+    assert_eq!(line["level"], "WARN", "{line}");
+    let fields = &line["fields"];
+    for (name, expected) in [
+        ("thread", json!(thread)),
+        ("turn", turn["id"].clone()),
+        ("failure", json!("unauthorized")),
+        ("class", json!("auth")),
+    ] {
+        assert_eq!(fields[name], expected, "{line}");
+    }
+    let error = fields["error"].as_str().expect("a text");
+    assert!(
+        error.starts_with("the model's vendor answered 401: "),
+        "{line}"
+    );
+    assert!(!log.concat().contains("sk-planted-secret"), "{log:?}");
 }
 
 /// An id of the client's choice cannot forge a line, neither in a span nor in a field.
@@ -138,6 +179,8 @@ fn a_line_of_text_begins_with_its_spans() {
         ));
     }
     let log = log_of(client);
+    let has_time = |it: &String| it.starts_with("20") && it.get(10..11) == Some("T");
+    assert!(log.iter().all(has_time), "{log:?}");
     let stray_lines: Vec<&String> = log.iter().filter(|it| it.contains("forged")).collect();
     let expected_stray = r#"response to an unknown request id id=String("a\n\u{1b}[1mforged")"#;
     let is_one_line = matches!(stray_lines[..], [line] if line.ends_with(expected_stray));

@@ -1,0 +1,106 @@
+//! Runs that fail: one clear message, and nothing left behind.
+
+use super::*;
+
+/// The status of a run, and its lines on stderr.
+fn lines(output: &ExecOutput) -> (Option<i32>, Vec<&str>) {
+    (output.code, output.err.lines().collect())
+}
+
+/// The number of stored threads.
+fn stored_threads(harness: &ExecHarness) -> usize {
+    let mut list = command(harness.home.path());
+    list.args(["thread", "list", "--json"]);
+    let output = ExecOutput::of(list.output().expect("started"));
+    output.events()[0]["data"]
+        .as_array()
+        .expect("threads")
+        .len()
+}
+
+#[test]
+fn a_missing_socket_is_named_with_the_remedy() {
+    let harness = ExecHarness::new("");
+    let socket = harness.work.path().join("no.sock").display().to_string();
+    let output = harness.run(&["--remote", &format!("unix://{socket}"), "x"]);
+    let (code, lines) = lines(&output);
+    assert_eq!((code, lines.len()), (Some(1), 1), "{output:?}");
+    for text in [socket.as_str(), "No such file", "`raddle daemon start`"] {
+        assert!(lines[0].contains(text), "{text} in {output:?}");
+    }
+}
+
+#[test]
+fn a_dead_address_is_named() {
+    let harness = ExecHarness::new("");
+    let output = harness.run(&["--remote", "ws://127.0.0.1:9", "x"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.err.contains("ws://127.0.0.1:9: "), "{output:?}");
+}
+
+/// The child prints the reason itself.
+#[test]
+fn a_server_that_explains_its_failure_is_not_explained_again() {
+    let harness = ExecHarness::new("");
+    fs::write(harness.home.path().join("rules.toml"), "[[rule]\n").expect("rules");
+    let output = harness.run(&["x"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.err.contains("rules.toml"), "{output:?}");
+    assert!(!output.err.contains("initialize"), "{output:?}");
+    // A program that reads events gets one.
+    let output = harness.run(&["--json", "x"]);
+    let events = output.events();
+    assert_eq!((output.code, events.len()), (Some(1), 1), "{output:?}");
+    assert_eq!(events[0]["type"], "error", "{output:?}");
+    assert!(!output.err.contains("initialize"), "{output:?}");
+}
+
+#[test]
+fn a_retry_for_the_same_reason_is_shown_once() {
+    let harness = ExecHarness::new("repeat = true\n[[answer]]\nsteps = [{ fault = 'context' }]\n");
+    let output = harness.run(&["too long"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(harness.mock.request_bodies().len() > 2, "{output:?}");
+    assert_eq!(
+        output.err.matches("trying again: ").count(),
+        1,
+        "{output:?}"
+    );
+}
+
+#[test]
+fn an_answer_before_a_warning_is_printed_once() {
+    let harness = ExecHarness::new(
+        "[[answer]]\nsteps = [{ usage = { input = 85, output = 2 } }, { text = 'All woven.' }]\n",
+    );
+    let output = harness.run(&["--budget", "tokens=100", "x"]);
+    assert_eq!(
+        (output.code, output.out.as_str()),
+        (Some(0), "All woven.\n"),
+        "{output:?}"
+    );
+    assert!(output.err.contains("warning: "), "{output:?}");
+    assert!(!output.err.contains("All woven."), "{output:?}");
+}
+
+/// A thread without a model, a provider or a key holds nothing but the prompt.
+#[test]
+fn a_rejected_start_leaves_no_thread() {
+    let harness = ExecHarness::new("");
+    let no_key = ["-c", "model_providers.mock.env_key=NO_SUCH_KEY", "x"];
+    for words in [&["-c", "model_provider=nobody", "x"][..], &no_key] {
+        let output = harness.run(words);
+        assert_eq!(output.code, Some(1), "{output:?}");
+        assert_eq!(stored_threads(&harness), 0, "{words:?} {output:?}");
+    }
+    // A thread that a program has the id of stays, and so does one whose model was reached.
+    for words in [
+        &["--json", "-c", "model_provider=nobody", "x"][..],
+        &["MOCK 500"],
+    ] {
+        let output =
+            harness.run(&[words, &["-c", "model_providers.mock.request_max_retries=0"]].concat());
+        assert_eq!(output.code, Some(1), "{output:?}");
+    }
+    assert_eq!(stored_threads(&harness), 2);
+}
