@@ -1,5 +1,8 @@
 //! Files that the binary generates from its own tables: the reference pages under docs/reference,
-//! and the schema of its configuration.
+//! and the schema of its configuration. The pages of methods get examples from conformance/.
+
+mod examples;
+mod pattern;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,6 +14,7 @@ use crate::arguments::Arguments;
 use crate::cache::remove_folder;
 use crate::repository::{self, cargo};
 use crate::run::Run;
+use examples::{CONVERSATIONS, Examples};
 
 const PAGES: &str = "docs/reference";
 const SCHEMA: &str = "docs/config.schema.json";
@@ -43,7 +47,14 @@ pub enum Mode {
 
 /// Generates the pages with the binary, and compares or copies them.
 pub fn run(root: &Path, raddle: &Path, mode: Mode) -> Result<()> {
-    let fresh = generate(root, raddle)?;
+    let mut fresh = generate(root, raddle)?;
+    let examples = Examples::collect(&read_folder(&root.join(CONVERSATIONS))?);
+    let without = examples.insert_into(&mut fresh);
+    println!(
+        "{} methods have no example in {CONVERSATIONS}/: {}",
+        without.len(),
+        without.join(", ")
+    );
     let pages = root.join(PAGES);
     let committed = read_folder(&pages)?;
     let mut differences = differences(&committed, &fresh);
