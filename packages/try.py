@@ -136,6 +136,7 @@ def main():
             _install(way, Stranger(folder / way.name, node), packages, version)
             print(f"ok  installed by {way.name} in {time.monotonic() - begun:.1f} s", flush=True)
         _script(packages, folder, node, version)
+        _action(packages, folder, node)
         if os.geteuid() == 0:
             _managers(packages, folder)
         else:
@@ -209,6 +210,39 @@ def _script(packages, folder, node, version):
         if is_right:
             _require(_does(stranger, ".local/bin/raddle --version") == version, "install.sh: wrong version")
     print("ok  install script, with a right signature and three wrong ones", flush=True)
+
+
+def _action(packages, folder, node):
+    """Checks that the GitHub action runs the prompt and its input, and names the file with the answer."""
+    stranger = Stranger(folder / "action", node)
+    action = sorted((_REPOSITORY / "packages/action").glob("*.sh"))
+    (archive,) = packages.glob("raddle-*.tar.gz")
+    stranger.is_given([archive, *action], stranger.home)
+    _does(stranger, "tar -xzf raddle-*.tar.gz --strip-components 1 && mkdir -p .config/raddle work")
+    stranger.environment["PATH"] = f"{stranger.home}:{stranger.environment['PATH']}"
+    mock = _starts(stranger, "raddle mock --listen 127.0.0.1:0")
+    try:
+        address = mock.stdout.readline().decode().strip()
+        config = 'model = "mock"\nmodel_provider = "mock"\n[model_providers.mock]\n'
+        (stranger.home / ".config/raddle/config.toml").write_text(f'{config}base_url = "{address}"\n')
+        (stranger.home / "changes.diff").write_text("+ flax\n")
+        stranger.environment |= {
+            "GITHUB_OUTPUT": str(stranger.home / "outputs"),
+            "RUNNER_TEMP": str(stranger.home / "work"),
+            "PROMPT": "Review $(this) `change`.",
+            "INPUT": "changes.diff",
+            "MODEL": "mock/mock",
+            "SANDBOX": "read-only",
+        }
+        _does(stranger, "bash exec.sh")
+    finally:
+        mock.kill()
+        mock.wait()
+    name, _, answer = (stranger.home / "outputs").read_text().strip().partition("=")
+    _require(name == "answer-file", f"the action sets {name!r}")
+    answer = Path(answer).read_text()
+    _require("Review $(this) `change`.\n\n+ flax" in answer, f"the action's answer is {answer!r}")
+    print("ok  GitHub action, with the mock model", flush=True)
 
 
 def _managers(packages, folder):
