@@ -3,6 +3,7 @@
 
 mod examples;
 mod pattern;
+mod served;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,6 +15,7 @@ use crate::arguments::Arguments;
 use crate::cache::remove_folder;
 use crate::repository::{self, cargo};
 use crate::run::Run;
+use crate::tidy::methods;
 use examples::{CONVERSATIONS, Examples};
 
 const PAGES: &str = "docs/reference";
@@ -48,6 +50,11 @@ pub enum Mode {
 /// Generates the pages with the binary, and compares or copies them.
 pub fn run(root: &Path, raddle: &Path, mode: Mode) -> Result<()> {
     let mut fresh = generate(root, raddle)?;
+    let routes = fs::read_to_string(root.join(methods::ROUTES))?;
+    let without_page = served::mark(&methods::routes(&routes), &mut fresh);
+    if !without_page.is_empty() {
+        bail!("no page describes {}", without_page.join(", "));
+    }
     let examples = Examples::collect(&read_folder(&root.join(CONVERSATIONS))?);
     let without = examples.insert_into(&mut fresh);
     println!(

@@ -109,7 +109,7 @@ impl Examples {
                 Some(example) => {
                     let up = "../".repeat(path.matches('/').count() + 2);
                     let section = format!("\n{}{NEXT_HEADING}", example.section(&up));
-                    let text = String::from_utf8_lossy(bytes);
+                    let text = String::from_utf8_lossy(bytes).into_owned();
                     *bytes = text.replacen(NEXT_HEADING, &section, 1).into_bytes();
                 }
                 None => missing.push(method.to_owned()),

@@ -186,8 +186,9 @@ const INTRODUCTION: &str = "\
 
 Every message of the contract, read off the tables in `raddle-protocol`.
 
+- Served: whether the server has a handler for the method. One that is declared and not served
+  returns the error -32601.
 - Tier: *core* is frozen per release; *useful* has no such guarantee.
-  A method that is declared but not served yet returns the error -32601.
 - Stability: *experimental* parts are available only to connections that set `experimentalApi` in
   `initialize`.
 - Lane: a *free* request runs at once. Requests for the same thing run in the order they came, an
