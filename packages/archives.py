@@ -5,12 +5,13 @@ import io
 import tarfile
 import zipfile
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 #: The earliest time that a zip can store.
 _MOMENT = (1980, 1, 1, 0, 0, 0)
-_MOMENT_S = 315532800
+MOMENT_S = 315532800
 #: The highest level takes three times as long and saves a hundredth of the size.
-_LEVEL = 6
+LEVEL = 6
 
 
 @dataclass
@@ -26,27 +27,44 @@ class Entry:
         return 0o755 if self.runs else 0o644
 
 
-def tar_gz(entries):
-    """Returns a compressed tar, sorted by path."""
+def tar_gz(entries, with_folders=False):
+    """Returns a compressed tar, sorted by path. `with_folders` adds the folders above the files."""
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for folder in folders(entries) if with_folders else ():
+            about = tarfile.TarInfo(f"{folder}/")
+            about.type = tarfile.DIRTYPE
+            about.mode = 0o755
+            about.mtime = MOMENT_S
+            tar.addfile(about)
         for entry in _in_order(entries):
             about = tarfile.TarInfo(entry.path)
             about.size = len(entry.data)
             about.mode = entry.mode
-            about.mtime = _MOMENT_S
+            about.mtime = MOMENT_S
             tar.addfile(about, io.BytesIO(entry.data))
+    return gzipped(plain.getvalue())
+
+
+def gzipped(data):
+    """Returns the data compressed, with no file name and no time in the header."""
     packed = io.BytesIO()
-    # No file name and no time in the gzip header.
-    with gzip.GzipFile(filename="", fileobj=packed, mode="wb", compresslevel=_LEVEL, mtime=0) as out:
-        out.write(plain.getvalue())
+    with gzip.GzipFile(filename="", fileobj=packed, mode="wb", compresslevel=LEVEL, mtime=0) as out:
+        out.write(data)
     return packed.getvalue()
+
+
+def folders(entries):
+    """Returns the folders above the files, each before those inside it."""
+    above = {str(it) for entry in entries for it in PurePosixPath(entry.path).parents}
+    prefix = "./" if any(entry.path.startswith("./") for entry in entries) else ""
+    return sorted(f"{prefix}{it}" for it in above - {".", "/"})
 
 
 def zipped(entries):
     """Returns a zip, in the given order."""
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as out:
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as out:
         for entry in entries:
             about = zipfile.ZipInfo(entry.path, _MOMENT)
             about.create_system = 3  # Unix, for the modes.

@@ -1,6 +1,6 @@
 """Writes the packages of a binary, and their checksums.
 
-Usage: python3 packages/package.py --raddle BINARY --out FOLDER [--sign KEY]
+Usage: python3 packages/package.py --raddle BINARY --out FOLDER [--sign KEY] [--minisign KEY] [--url URL]
 """
 
 import sys
@@ -9,6 +9,7 @@ import sys
 sys.dont_write_bytecode = True
 
 import argparse
+import base64
 import hashlib
 import json
 import re
@@ -18,10 +19,12 @@ import tomllib
 from pathlib import Path
 
 import sbom
-from archives import Entry, tar_gz
+from archives import Entry, gzipped, tar_gz
 from crates import crates
+from deb import deb
 from elf import is_elf, is_static, is_stripped
-from signing import SIGNATURE, SUMS, sign
+from rpm import rpm
+from signing import MINISIGNATURE, SIGNATURE, SUMS, minisign, public_line, sign
 from third_party import third_party
 from wheel import wheel
 
@@ -29,6 +32,14 @@ _HERE = Path(__file__).resolve().parent
 _REPOSITORY = _HERE.parent
 _PLATFORM = "linux-x64"
 _SUMMARY = "A small server that hosts coding agents behind JSON-RPC."
+_DESCRIPTION = """\
+Threads, turns and items are stored, so that clients can leave, return
+and share a thread. Commands run in a sandbox if bubblewrap is installed."""
+_LICENCE = "Apache-2.0"
+#: The program of the sandbox, and the root certificates for the vendors of models.
+_RECOMMENDS = ["bubblewrap", "ca-certificates"]
+#: The address of the releases. There is none yet.
+_URL = "https://raddle.invalid/releases"
 #: Shells, and the file names under which they find completions.
 _COMPLETIONS = {"bash": "raddle", "zsh": "_raddle", "fish": "raddle.fish"}
 
@@ -38,10 +49,13 @@ def main():
     parser.add_argument("--raddle", type=Path, required=True, help="the binary, static and stripped")
     parser.add_argument("--out", type=Path, required=True, help="the output folder; earlier packages in it are replaced")
     parser.add_argument("--sign", type=Path, help="an OpenSSH key that signs the checksums")
+    parser.add_argument("--minisign", type=Path, help="a minisign key that signs the checksums; KEY.pub is beside it")
+    parser.add_argument("--url", default=_URL, help="the address of the releases, for the files that download one")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     earlier = _ours(arguments.out)
-    packages = all_packages(arguments.raddle.resolve())
+    key = public_line(arguments.minisign) if arguments.minisign else ""
+    packages = all_packages(arguments.raddle.resolve(), arguments.url, key)
     for file in earlier:
         file.unlink()
     for name, data in packages.items():
@@ -50,9 +64,12 @@ def main():
     if arguments.sign:
         sign(arguments.out, arguments.sign.resolve())
         print(f"signed     {arguments.out / SIGNATURE}")
+    if arguments.minisign:
+        minisign(arguments.out, arguments.minisign.resolve())
+        print(f"signed     {arguments.out / MINISIGNATURE}")
 
 
-def all_packages(binary):
+def all_packages(binary, url=_URL, minisign_key=""):
     """Returns every file by its name, the checksums last."""
     version = _version(binary)
     program = binary.read_bytes()
@@ -73,8 +90,11 @@ def all_packages(binary):
             _archive(version, binary, program, licences, bill),
             *_npm(version, program, licences, bill),
             _wheel(version, program, licences, bill),
+            _deb(version, binary, program, licences, bill),
+            _rpm(version, binary, program, licences, bill),
         ]
     )
+    packages |= _installers(version, packages, url, minisign_key)
     sums = [f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in packages.items()]
     packages[SUMS] = "".join(sums).encode()
     return packages
@@ -107,6 +127,71 @@ def _wheel(version, program, licences, bill):
     scripts = [Entry("raddle", program, runs=True)]
     bills = [bill("pypi", "raddle")]
     return wheel("raddle", version, _SUMMARY, modules, scripts, licences, bills)
+
+
+def _deb(version, binary, program, licences, bill):
+    documents = "usr/share/doc/raddle"
+    texts = b"\n".join(it.data for it in licences)
+    entries = [
+        *_installed(binary, program, "usr/share/zsh/vendor-completions"),
+        Entry(f"{documents}/copyright", texts),
+        _below(documents, bill("deb", "raddle")),
+    ]
+    data = deb("raddle", version, "amd64", _SUMMARY, _DESCRIPTION, _RECOMMENDS, entries)
+    return f"raddle_{version}-1_amd64.deb", data
+
+
+def _rpm(version, binary, program, licences, bill):
+    documents, texts = "usr/share/doc/raddle", "usr/share/licenses/raddle"
+    entries = [
+        *_installed(binary, program, "usr/share/zsh/site-functions"),
+        *(_below(texts, it) for it in licences),
+        _below(documents, bill("rpm", "raddle")),
+    ]
+    about = ("raddle", version, "x86_64", _SUMMARY, _DESCRIPTION, _LICENCE, _RECOMMENDS)
+    return f"raddle-{version}-1.x86_64.rpm", rpm(*about, entries, [documents, texts])
+
+
+def _installed(binary, program, zsh):
+    """Returns the files of a system package besides its documents. `zsh` is the folder of its completions."""
+    folders = {
+        "bash": "usr/share/bash-completion/completions",
+        "zsh": zsh,
+        "fish": "usr/share/fish/vendor_completions.d",
+    }
+    entries = [Entry("usr/bin/raddle", program, runs=True)]
+    for entry in _completions(binary):
+        _, shell, name = entry.path.split("/")
+        entries.append(Entry(f"{folders[shell]}/{name}", entry.data))
+    entries += [Entry(f"usr/share/{it.path}.gz", gzipped(it.data)) for it in _man(binary)]
+    return entries
+
+
+def _below(folder, entry):
+    return Entry(f"{folder}/{entry.path}", entry.data, entry.runs)
+
+
+def _installers(version, packages, url, minisign_key):
+    """Returns the files that name a package by its checksum: formula, flake, Dockerfile, install script."""
+    archive = f"raddle-{version}-{_PLATFORM}.tar.gz"
+    digest = hashlib.sha256(packages[archive]).digest()
+    values = {
+        "$ARCHIVE_SHA256": digest.hex(),
+        "$ARCHIVE_SRI": f"sha256-{base64.b64encode(digest).decode()}",
+        "$ARCHIVE": archive,
+        "$DEB": f"raddle_{version}-1_amd64.deb",
+        "$MINISIGN_KEY": minisign_key,
+        "$SUMMARY": _SUMMARY,
+        "$URL": url.rstrip("/"),
+        "$VERSION": version,
+    }
+    files = {}
+    for file in sorted((_HERE / "files").iterdir()):
+        text = file.read_text()
+        for name, value in values.items():
+            text = text.replace(name, value)
+        files[file.name] = text.encode()
+    return files
 
 
 def _folder(folder, version):
@@ -171,12 +256,14 @@ def _require_fit(program, binary):
 
 def _ours(folder):
     """Returns the earlier packages in the folder. Exits if it holds any other file."""
-    endings = (".tar.gz", ".tgz", ".whl")
+    endings = (".tar.gz", ".tgz", ".whl", ".rpm")
+    installers = {it.name for it in (_HERE / "files").iterdir()}
     files = list(folder.iterdir())
     for file in files:
         is_package = file.name.startswith("raddle-") and file.name.endswith(endings)
-        is_list = file.name in (SUMS, SIGNATURE)
-        if not file.is_file() or not (is_package or is_list):
+        is_deb = file.name.startswith("raddle_") and file.name.endswith(".deb")
+        is_list = file.name in (SUMS, SIGNATURE, MINISIGNATURE) or file.name in installers
+        if not file.is_file() or not (is_package or is_deb or is_list):
             sys.exit(f"{folder} contains other files, such as {file.name}; pass a new folder")
     return files
 

@@ -11,6 +11,7 @@ sys.dont_write_bytecode = True
 
 import argparse
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -33,6 +34,9 @@ from stranger import Stranger, node_for_strangers
 _REPOSITORY = Path(__file__).resolve().parent.parent
 _RUST = tomllib.loads((_REPOSITORY / "rust-toolchain.toml").read_text())["toolchain"]["channel"]
 _BYTES_MAX = 30_000_000
+_LISTS = {signing.SUMS, signing.SIGNATURE, signing.MINISIGNATURE}
+#: Files that name a package by its checksum, and contain none.
+_INSTALLERS = {it.name for it in (_REPOSITORY / "packages/files").iterdir()}
 _DEADLINE_S = 180
 
 #: Makes Node behave like one without `execve`.
@@ -87,6 +91,22 @@ _WAYS = [
             "node --require ./older.js node_modules/.bin/raddle app-server",
         ],
     ),
+    Way(
+        "deb",
+        "raddle_*.deb",
+        "dpkg-deb --info raddle_*.deb > info && dpkg-deb --extract raddle_*.deb root"
+        " && (cd root && dpkg-deb --ctrl-tarfile ../raddle_*.deb | tar -xO ./md5sums | md5sum --check --quiet)",
+        ["root/usr/bin/raddle --version"],
+        ["root/usr/bin/raddle app-server"],
+    ),
+    Way(
+        "rpm",
+        "raddle-*.rpm",
+        "rpm --dbpath $HOME/db --checksig raddle-*.rpm > signatures && rpm2archive raddle-*.rpm"
+        " && mkdir root && tar -xzf raddle-*.rpm.tgz --directory root",
+        ["root/usr/bin/raddle --version"],
+        ["root/usr/bin/raddle app-server"],
+    ),
 ]
 
 
@@ -115,6 +135,12 @@ def main():
             begun = time.monotonic()
             _install(way, Stranger(folder / way.name, node), packages, version)
             print(f"ok  installed by {way.name} in {time.monotonic() - begun:.1f} s", flush=True)
+        _script(packages, folder, node, version)
+        _action(packages, folder, node)
+        if os.geteuid() == 0:
+            _managers(packages, folder)
+        else:
+            print("not tried: dpkg and rpm with a root of their own, which need root")
 
 
 def _does(stranger, line):
@@ -145,6 +171,108 @@ def _install(way, stranger, packages, version):
         _serves(line, stranger)
 
 
+def _script(packages, folder, node, version):
+    """Checks that the install script accepts only what the given key signed, and installs nothing else."""
+    keys = folder / "keys"
+    keys.mkdir()
+    public = {}
+    for name in ("key", "other"):
+        _output(["minisign", "-G", "-W", "-p", keys / f"{name}.pub", "-s", keys / name])
+        public[name] = signing.public_line(keys / name)
+    (archive,) = packages.glob("raddle-*.tar.gz")
+    cases = {
+        "the signed files": ("key", None),
+        "another key": ("other", None),
+        "other checksums": ("key", signing.SUMS),
+        "another archive": ("key", archive.name),
+    }
+    for at, (case, (key, changed)) in enumerate(cases.items()):
+        stranger = Stranger(folder / f"script-{at}", node)
+        files = stranger.home / "files"
+        stranger.is_given([packages / "install.sh", packages / signing.SUMS, archive], files)
+        signing.minisign(files, keys / "key")
+        if changed:
+            with (files / changed).open("ab") as file:
+                file.write(b"more\n")
+        line = f"sh files/install.sh --from files --key {public[key]}"
+        done = subprocess.run(
+            [*stranger.runs, "sh", "-c", line],
+            cwd=stranger.home,
+            env=stranger.environment,
+            capture_output=True,
+            text=True,
+            timeout=_DEADLINE_S,
+        )
+        is_installed = (stranger.home / ".local/bin/raddle").exists()
+        is_right = case == "the signed files"
+        _require((done.returncode == 0) == is_right, f"install.sh with {case}: {done.stdout}{done.stderr}")
+        _require(is_installed == is_right, f"install.sh with {case}: installed is {is_installed}")
+        if is_right:
+            _require(_does(stranger, ".local/bin/raddle --version") == version, "install.sh: wrong version")
+    print("ok  install script, with a right signature and three wrong ones", flush=True)
+
+
+def _action(packages, folder, node):
+    """Checks that the GitHub action runs the prompt and its input, and names the file with the answer."""
+    stranger = Stranger(folder / "action", node)
+    action = sorted((_REPOSITORY / "packages/action").glob("*.sh"))
+    (archive,) = packages.glob("raddle-*.tar.gz")
+    stranger.is_given([archive, *action], stranger.home)
+    _does(stranger, "tar -xzf raddle-*.tar.gz --strip-components 1 && mkdir -p .config/raddle work")
+    stranger.environment["PATH"] = f"{stranger.home}:{stranger.environment['PATH']}"
+    mock = _starts(stranger, "raddle mock --listen 127.0.0.1:0")
+    try:
+        address = mock.stdout.readline().decode().strip()
+        config = 'model = "mock"\nmodel_provider = "mock"\n[model_providers.mock]\n'
+        (stranger.home / ".config/raddle/config.toml").write_text(f'{config}base_url = "{address}"\n')
+        (stranger.home / "changes.diff").write_text("+ flax\n")
+        stranger.environment |= {
+            "GITHUB_OUTPUT": str(stranger.home / "outputs"),
+            "RUNNER_TEMP": str(stranger.home / "work"),
+            "PROMPT": "Review $(this) `change`.",
+            "INPUT": "changes.diff",
+            "MODEL": "mock/mock",
+            "SANDBOX": "read-only",
+        }
+        _does(stranger, "bash exec.sh")
+    finally:
+        mock.kill()
+        mock.wait()
+    name, _, answer = (stranger.home / "outputs").read_text().strip().partition("=")
+    _require(name == "answer-file", f"the action sets {name!r}")
+    answer = Path(answer).read_text()
+    _require("Review $(this) `change`.\n\n+ flax" in answer, f"the action's answer is {answer!r}")
+    print("ok  GitHub action, with the mock model", flush=True)
+
+
+def _managers(packages, folder):
+    """Installs and removes the packages of the system with their managers, in a root of their own."""
+    for name in ("dpkg", "rpm"):
+        root = folder / f"root-{name}"
+        for it in ("var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/rpm"):
+            (root / it).mkdir(parents=True)
+        (root / "var/lib/dpkg/status").touch()
+        program = root / "usr/bin/raddle"
+        if name == "dpkg":
+            (package,) = packages.glob("raddle_*.deb")
+            manager = ["dpkg", f"--root={root}", f"--log={root}/log"]
+            steps = [[*manager, "--install", package], [*manager, "--verify", "raddle"]]
+            removal = [*manager, "--remove", "raddle"]
+        else:
+            (package,) = packages.glob("raddle-*.rpm")
+            manager = ["rpm", "--root", root, "--dbpath", "/var/lib/rpm"]
+            # The root holds no package of the system; RPM alone provides its own features.
+            steps = [[*manager, "--install", package], [*manager, "--verify", "raddle"]]
+            removal = [*manager, "--erase", "raddle"]
+        for step in steps:
+            _output(step)
+        _require(program.stat().st_mode & 0o777 == 0o755, f"{name}: the binary has another mode")
+        _output(removal)
+        left = [it for it in (root / "usr").rglob("*") if it.is_file()] if (root / "usr").exists() else []
+        _require(not left, f"{name} leaves {left}")
+    print("ok  installed, verified and removed by dpkg and rpm", flush=True)
+
+
 def _serves(line, stranger):
     """Checks that the server responds, and that SIGTERM reaches it through any wrapper."""
     process = _starts(stranger, line)
@@ -167,7 +295,7 @@ def _serves(line, stranger):
 def _sums(packages):
     _output(["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"], cwd=packages)
     named = {line.split("  ")[1] for line in (packages / "SHA256SUMS").read_text().splitlines()}
-    others = {it.name for it in packages.iterdir()} - {"SHA256SUMS", signing.SIGNATURE}
+    others = {it.name for it in packages.iterdir()} - _LISTS
     _require(named == others, f"SHA256SUMS names {sorted(named)}, not {sorted(others)}")
     print("ok  checksums")
 
@@ -200,7 +328,7 @@ def _bills(packages, raddle):
     digest = hashlib.sha256(raddle.read_bytes()).hexdigest()
     count = 0
     for file in sorted(packages.iterdir()):
-        if file.name in (signing.SUMS, signing.SIGNATURE):
+        if file.name in _LISTS or file.name in _INSTALLERS:
             continue
         bill = json.loads(_bill(file))
         _sound(file.name, bill)
@@ -224,7 +352,7 @@ def _bills(packages, raddle):
         _require(crates == linked, f"{file.name} lists {sorted(crates - linked)}, which is not linked")
         banned = sorted(denied & {name for name, _ in crates})
         _require(not banned, f"{file.name} has {banned}, which deny.toml bans")
-    _require(count >= 4, f"expected at least 4 bills of materials, found {count}")
+    _require(count >= 6, f"expected at least 6 bills of materials, found {count}")
     print(f"ok  bills of materials, with {len(linked)} crates")
 
 
@@ -235,7 +363,13 @@ def _bill(file):
             names = [it for it in wheel.namelist() if it.endswith(f".dist-info/sboms/{sbom.FILE}")]
             _require(len(names) == 1, f"{file.name} has {len(names)} bills of materials")
             return wheel.read(names[0])
-    with tarfile.open(file) as tar:
+    if file.suffix == ".deb":
+        data = io.BytesIO(_bytes(["dpkg-deb", "--fsys-tarfile", file]))
+    elif file.suffix == ".rpm":
+        data = io.BytesIO(_bytes(["rpm2archive", "-"], stdin=file.open("rb")))
+    else:
+        data = file.open("rb")
+    with data, tarfile.open(fileobj=data) as tar:
         names = [it for it in tar.getnames() if it.endswith(f"/{sbom.FILE}")]
         _require(len(names) == 1, f"{file.name} has {len(names)} bills of materials")
         return tar.extractfile(names[0]).read()
@@ -288,6 +422,10 @@ def _same_again(packages, raddle):
     for name, data in all_packages(raddle).items():
         _require((packages / name).read_bytes() == data, f"{name} differs when it is built again")
     print("ok  reproducible")
+
+
+def _bytes(command, **how):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=_DEADLINE_S, **how).stdout
 
 
 def _output(command, **how):

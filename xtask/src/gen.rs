@@ -1,5 +1,9 @@
 //! Files that the binary generates from its own tables: the reference pages under docs/reference,
-//! and the schema of its configuration.
+//! and the schema of its configuration. The pages of methods get examples from conformance/.
+
+mod examples;
+mod pattern;
+mod served;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,6 +15,8 @@ use crate::arguments::Arguments;
 use crate::cache::remove_folder;
 use crate::repository::{self, cargo};
 use crate::run::Run;
+use crate::tidy::methods;
+use examples::{CONVERSATIONS, Examples};
 
 const PAGES: &str = "docs/reference";
 const SCHEMA: &str = "docs/config.schema.json";
@@ -43,7 +49,19 @@ pub enum Mode {
 
 /// Generates the pages with the binary, and compares or copies them.
 pub fn run(root: &Path, raddle: &Path, mode: Mode) -> Result<()> {
-    let fresh = generate(root, raddle)?;
+    let mut fresh = generate(root, raddle)?;
+    let routes = fs::read_to_string(root.join(methods::ROUTES))?;
+    let without_page = served::mark(&methods::routes(&routes), &mut fresh);
+    if !without_page.is_empty() {
+        bail!("no page describes {}", without_page.join(", "));
+    }
+    let examples = Examples::collect(&read_folder(&root.join(CONVERSATIONS))?);
+    let without = examples.insert_into(&mut fresh);
+    println!(
+        "{} methods have no example in {CONVERSATIONS}/: {}",
+        without.len(),
+        without.join(", ")
+    );
     let pages = root.join(PAGES);
     let committed = read_folder(&pages)?;
     let mut differences = differences(&committed, &fresh);

@@ -12,7 +12,11 @@ use crate::{ci, parts, repository};
 
 pub fn command(mut arguments: Arguments) -> Result<()> {
     let raddle = arguments.value("--raddle")?.map(PathBuf::from);
-    let key = arguments.value("--sign")?.map(PathBuf::from);
+    let keys = SigningKeys {
+        openssh: key(&mut arguments, "--sign")?,
+        minisign: key(&mut arguments, "--minisign")?,
+    };
+    let url = arguments.value("--url")?;
     let Some(out) = arguments.value("--out")? else {
         bail!("say where the packages go: `cargo xtask package --out FOLDER`");
     };
@@ -27,28 +31,47 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
             ci::release(&cache)?
         }
     };
-    let key = key.map(std::path::absolute).transpose()?;
-    write(&root, &raddle, &std::path::absolute(out)?, key.as_deref())
+    let mut run = writer(&root, &raddle, &std::path::absolute(out)?);
+    if let Some(key) = keys.openssh {
+        run = run.arg("--sign").arg(key);
+    }
+    if let Some(key) = keys.minisign {
+        run = run.arg("--minisign").arg(key);
+    }
+    if let Some(url) = url {
+        run = run.arg("--url").arg(url);
+    }
+    run.go()
 }
 
-/// Writes the packages into this directory, which is recreated, and signs their checksums if a key
-/// is given.
-pub fn write(root: &Path, raddle: &Path, out: &Path, key: Option<&Path>) -> Result<()> {
-    let mut run = python(root, "packages/package.py")
+/// Keys that sign the checksums.
+struct SigningKeys {
+    openssh: Option<PathBuf>,
+    minisign: Option<PathBuf>,
+}
+
+fn key(arguments: &mut Arguments, option: &str) -> Result<Option<PathBuf>> {
+    let path = arguments.value(option)?;
+    Ok(path.map(std::path::absolute).transpose()?)
+}
+
+/// Writes the packages into this directory, which is recreated.
+pub fn write(root: &Path, raddle: &Path, out: &Path) -> Result<()> {
+    writer(root, raddle, out).go()
+}
+
+fn writer(root: &Path, raddle: &Path, out: &Path) -> Run {
+    python(root, "packages/package.py")
         .arg("--raddle")
         .arg(raddle)
         .arg("--out")
-        .arg(out);
-    if let Some(key) = key {
-        run = run.arg("--sign").arg(key);
-    }
-    run.go()
+        .arg(out)
 }
 
 /// Writes the packages, then installs each as a user without privileges.
 pub fn check(root: &Path, cache: &Cache, raddle: &Path) -> Result<()> {
     let out = cache.target().join("packages");
-    write(root, raddle, &out, None)?;
+    write(root, raddle, &out)?;
     python(root, "packages/try.py")
         .arg("--raddle")
         .arg(raddle)

@@ -96,6 +96,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("g++", "c++"),
     ("openssl", "openssl"),
     ("strace", "strace"),
+    ("minisign", "minisign"),
+    ("rpm", "rpm"),
 ];
 
 pub fn command(arguments: Arguments) -> Result<()> {

@@ -80,7 +80,7 @@ fn write_packages(builds: &CleanBuilds, out: &Path) -> Result<Vec<String>> {
     let again = out.with_extension("again");
     remove_folder(&again)?;
     for folder in [out, &again] {
-        packages::write(&builds.source, &builds.binary, folder, None)?;
+        packages::write(&builds.source, &builds.binary, folder)?;
     }
     let files = read_folder(out)?;
     if files != read_folder(&again)? {
@@ -134,6 +134,14 @@ fn publications(version: &str, names: &[String]) -> Result<Vec<Publication>> {
     )?;
     let archive = format!("raddle-{version}-linux-x64.tar.gz");
     let archive = take(&|it| it == archive, "archive")?;
+    let debian = format!("raddle_{version}-1_amd64.deb");
+    let debian = take(&|it| it == debian, "Debian package")?;
+    let rpm = format!("raddle-{version}-1.x86_64.rpm");
+    let rpm = take(&|it| it == rpm, "RPM package")?;
+    let script = take(&|it| it == "install.sh", "install script")?;
+    let formula = take(&|it| it == "raddle.rb", "Homebrew formula")?;
+    let flake = take(&|it| it == "flake.nix", "Nix flake")?;
+    let image = take(&|it| it == "Dockerfile", "Dockerfile")?;
     let sums = take(&|it| it == "SHA256SUMS", "list of checksums")?;
     if !rest.is_empty() {
         bail!("no step publishes {}", rest.join(", "));
@@ -143,6 +151,10 @@ fn publications(version: &str, names: &[String]) -> Result<Vec<Publication>> {
         step(
             format!("ssh-keygen -Y sign -n raddle-release -f KEY {sums}"),
             "the checksums of all files, before any file is public",
+        ),
+        step(
+            format!("minisign -S -s KEY -m {sums}"),
+            "the signature that the install script verifies",
         ),
         step(
             format!("npm publish {carrier}"),
@@ -157,7 +169,10 @@ fn publications(version: &str, names: &[String]) -> Result<Vec<Publication>> {
             "the wheel, with the same binary",
         ),
         step(
-            format!("gh release create v{version} --verify-tag {archive} {sums} {sums}.sig"),
+            format!(
+                "gh release create v{version} --verify-tag {archive} {debian} {rpm} {script} \
+                 {formula} {flake} {image} {sums} {sums}.sig {sums}.minisig"
+            ),
             "last, because it announces the others",
         ),
     ])
@@ -167,12 +182,18 @@ fn publications(version: &str, names: &[String]) -> Result<Vec<Publication>> {
 mod tests {
     use super::*;
 
-    const NAMES: [&str; 5] = [
+    const NAMES: [&str; 11] = [
+        "Dockerfile",
         "SHA256SUMS",
+        "flake.nix",
+        "install.sh",
+        "raddle-0.1.0-1.x86_64.rpm",
         "raddle-0.1.0-linux-x64.tar.gz",
         "raddle-0.1.0-py3-none-manylinux_2_17_x86_64.whl",
         "raddle-0.1.0.tgz",
         "raddle-linux-x64-0.1.0.tgz",
+        "raddle.rb",
+        "raddle_0.1.0-1_amd64.deb",
     ];
 
     fn steps(names: &[&str]) -> Result<Vec<Publication>> {
@@ -188,11 +209,13 @@ mod tests {
             commands,
             [
                 "ssh-keygen -Y sign -n raddle-release -f KEY SHA256SUMS",
+                "minisign -S -s KEY -m SHA256SUMS",
                 "npm publish raddle-linux-x64-0.1.0.tgz",
                 "npm publish raddle-0.1.0.tgz",
                 "python3 -m twine upload raddle-0.1.0-py3-none-manylinux_2_17_x86_64.whl",
-                "gh release create v0.1.0 --verify-tag raddle-0.1.0-linux-x64.tar.gz SHA256SUMS \
-                 SHA256SUMS.sig",
+                "gh release create v0.1.0 --verify-tag raddle-0.1.0-linux-x64.tar.gz \
+                 raddle_0.1.0-1_amd64.deb raddle-0.1.0-1.x86_64.rpm install.sh raddle.rb flake.nix \
+                 Dockerfile SHA256SUMS SHA256SUMS.sig SHA256SUMS.minisig",
             ]
         );
     }

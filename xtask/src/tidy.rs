@@ -11,7 +11,7 @@ mod frozen;
 mod layers;
 pub mod links;
 mod method_lists;
-mod methods;
+pub mod methods;
 mod names;
 mod paths;
 mod programs;

@@ -16,6 +16,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
         &[
             "docs/README.md",
             "docs/exec.md",
+            "docs/tui.md",
             "docs/tutorial.md",
             "docs/troubleshooting.md",
             "docs/glossary.md",

@@ -1,13 +1,15 @@
-//! Check that actions of the public workflows are pinned by commit: a tag can be moved to other
-//! code.
+//! Check that actions of the public workflows, and those inside Raddle's own action, are pinned by
+//! commit: a tag can be moved to other code.
 
 use super::numbered;
 use crate::repository::Tree;
 
 const WORKFLOWS: &str = ".github/workflows/";
+const ACTION: &str = "packages/action/";
 
 pub fn check(tree: &Tree) -> Vec<String> {
-    let workflows = tree.texts().filter(|(path, _)| path.starts_with(WORKFLOWS));
+    let is_workflow = |path: &str| path.starts_with(WORKFLOWS) || path.starts_with(ACTION);
+    let workflows = tree.texts().filter(|(path, _)| is_workflow(path));
     let problems = workflows.flat_map(|(path, text)| {
         let unpinned = numbered(text).filter_map(|(line, text)| unpinned(text).map(|it| (line, it)));
         unpinned.map(move |(line, action)| {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::code_lines;
 use crate::repository::Tree;
 
-const ROUTES: &str = "crates/raddle-server/src/routes.rs";
+pub const ROUTES: &str = "crates/raddle-server/src/routes.rs";
 const CONFORMANCE: &str = "conformance/";
 
 /// Pages that are not about a single method: how to read the others, bad frames, the gate.
@@ -60,7 +60,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
 }
 
 /// Returns the methods of the route table, in its order.
-fn routes(text: &str) -> Vec<String> {
+pub fn routes(text: &str) -> Vec<String> {
     code_lines(text)
         .map(|(_, line)| line.trim())
         .skip_while(|line| !line.starts_with("routes! {"))

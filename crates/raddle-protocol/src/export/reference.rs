@@ -3,6 +3,7 @@
 //! A type that only one page needs is described on that page; a type that several pages need has
 //! a page of its own, which they all link to.
 
+mod order;
 mod shape;
 
 use std::collections::BTreeMap;
@@ -152,6 +153,9 @@ fn page_text(types: &Types, locations: &TypeLocations, page: &Page) -> String {
     for (heading, name) in &page.parts {
         text += &format!("\n## {heading}\n\n");
         text += &match name {
+            Some(name) if *heading == "Params" && page.path.starts_with("methods/") => {
+                shape::describe_params(types.schema(name), order::ignored(name), &link)
+            }
             Some(name) => shape::describe(types.schema(name), 3, &link),
             None => String::from("None. Absent, null and any object are accepted.\n"),
         };
@@ -182,8 +186,9 @@ const INTRODUCTION: &str = "\
 
 Every message of the contract, read off the tables in `raddle-protocol`.
 
+- Served: whether the server has a handler for the method. One that is declared and not served
+  returns the error -32601.
 - Tier: *core* is frozen per release; *useful* has no such guarantee.
-  A method that is declared but not served yet returns the error -32601.
 - Stability: *experimental* parts are available only to connections that set `experimentalApi` in
   `initialize`.
 - Lane: a *free* request runs at once. Requests for the same thing run in the order they came, an
@@ -192,6 +197,9 @@ Every message of the contract, read off the tables in `raddle-protocol`.
 - Retry: whether a client that does not know the outcome of the request may send it again.
 - Served by: the node that serves the request, if several nodes (processes) share a home. The node
   that receives a request forwards it if another one serves it.
+
+Required and common params come first. Params that clients of Codex send and that the server ignores
+are folded below the others.
 
 Types are described from the side that fills them in. What the server sends is described as it
 writes it: a required member is always there. What only clients send is described as the server

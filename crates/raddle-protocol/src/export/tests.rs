@@ -248,6 +248,15 @@ fn every_row_has_a_page() {
         page.contains("| optional, may be null, **experimental** | "),
         "{page}"
     );
+    let order = [
+        "| `threadId` ",
+        "| `cwd` ",
+        "| `summary` ",
+        "<details>",
+        "| `turnTrigger` ",
+    ];
+    let positions: Vec<_> = order.iter().map(|it| page.find(it)).collect();
+    assert!(positions.is_sorted() && positions[0].is_some(), "{page}");
 }
 
 #[test]

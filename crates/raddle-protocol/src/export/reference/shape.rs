@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::order;
 use crate::export::catalog::{description, is_marked, is_required, list, members, reference, tag};
 
 type Link<'a> = &'a dyn Fn(&str) -> String;
@@ -35,6 +36,33 @@ pub(super) fn describe(schema: &Value, level: usize, link: Link) -> String {
             "object" => String::from("An object without members.\n"),
             words => format!("Is {words}.\n"),
         };
+    }
+    text
+}
+
+/// Describes the params of a request, with the `ignored` ones in a folded table.
+pub(super) fn describe_params(schema: &Value, ignored: &[&str], link: Link) -> String {
+    let Some(object) = schema.as_object() else {
+        return describe(schema, 3, link);
+    };
+    let has_arms = object.contains_key("oneOf") || object.contains_key("anyOf");
+    let mut members = members(object);
+    if members.is_empty() || has_arms {
+        return describe(schema, 3, link);
+    }
+    members.sort_by_key(|(name, member)| {
+        let is_optional = !is_required(object, name);
+        (is_optional, order::position(name), is_marked(member))
+    });
+    let is_ignored = |(name, _): &(&str, &Value)| ignored.contains(name);
+    let (folded, shown): (Vec<_>, Vec<_>) = members.into_iter().partition(is_ignored);
+    let mut text = description(schema).map_or_else(String::new, |doc| format!("{doc}\n\n"));
+    text += &member_table(object, &shown, link);
+    if !folded.is_empty() {
+        let table = member_table(object, &folded, link);
+        let summary = "Accepted from clients of Codex and ignored";
+        text += "\n<details>\n";
+        text += &format!("<summary>{summary}</summary>\n\n{table}\n</details>\n");
     }
     text
 }
