@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import hermes_agent
 from third_party import library
 
 _FOLDER = Path(__file__).parent
@@ -33,4 +34,5 @@ CHECKS = {
         "for Python 3.12; the check runs it with Python 3.11 of Debian 12, installed with pip's "
         "`--ignore-requires-python`.",
     ),
+    **hermes_agent.CHECKS,
 }
