@@ -67,6 +67,14 @@ class Parts:
         self.prometheus_python = self._one("prometheus-client-0.26.0/bin/python")
         self.codex_acp = self._one("acpx-0.19.1/node_modules/.bin/codex-acp")
 
+    def python(self, name, version):
+        """Returns the Python of a client from PyPI."""
+        return self._one(f"{name}-{version}/bin/python")
+
+    def package(self, name, version, path):
+        """Returns a file of a client from npm, by its path below `node_modules`."""
+        return self._one(f"{name}-{version}/node_modules/{path}")
+
     def version(self, name):
         """Returns the version of a part, from the name of its folder."""
         found = [it.name.removeprefix(f"{name}-") for it in self.root.glob(f"{name}-[0-9]*/")]
@@ -98,6 +106,8 @@ class Bench:
         self.on_screen = False
         #: Whether it checks a deadline in seconds.
         self.has_limit = False
+        #: The rows of results.json that the check has, if it is of a third-party client.
+        self.results = []
         self._endings = []
         self._evidence = []
 

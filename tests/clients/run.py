@@ -25,6 +25,8 @@ starts a thread, runs a turn of text and quits. Then each does what its users do
 - A new user with only the packages and README.md; network connections before the first turn.
 - Monitoring: `/livez`, and `/metrics` as Prometheus parses it.
 - The vendors' own clients: the responses of `raddle mock` on every wire.
+- Third-party clients, unmodified: a turn, an approval and a resume, as far as each has them. They run
+  side by side. Their results must be those in results.json, from which docs/clients.md is written.
 
 The model is one of three: a local script with a fixed response; `raddle mock`, whose responses can be
 held, so that the check knows what is in progress; or a llama.cpp server with a small generated model that
@@ -42,6 +44,7 @@ proxies, which are tested here. The Python SDK checks that a client receives tex
 ended; so does the terminal client where a response stops halfway.
 
 Usage: python3 tests/clients/run.py --raddle PROGRAM --parts FOLDER [--only NAME] [--keep]
+       [--write-results]
 """
 
 import sys
@@ -54,8 +57,10 @@ import os
 import shutil
 import signal
 import tempfile
+import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import acp
@@ -67,8 +72,10 @@ import https
 import llama
 import network
 import new_user
+import npm_clients
 import operating
 import planted
+import pypi_clients
 import python_sdk
 import python_sdk_asked
 import readme
@@ -85,7 +92,13 @@ import typescript_sdk
 import vendors
 import vendors_switch
 from harness import Bench, Failure, Parts
+from results import Results
 
+#: Third-party clients, which wait more than they compute.
+SIDE_BY_SIDE = {
+    **pypi_clients.CHECKS,
+    **npm_clients.CHECKS,
+}
 CHECKS = {
     **recorder_check.CHECKS,
     **examples.CHECKS,
@@ -113,11 +126,15 @@ CHECKS = {
     **vendors_switch.CHECKS,
     **aimock.CHECKS,
     **planted.CHECKS,
+    **SIDE_BY_SIDE,
 }
-
 
 #: The attempts of a check that depends on time.
 _TRIES = 3
+#: Third-party clients at a time.
+_BESIDE = 3
+#: Held while the result of a check is printed.
+_OUTPUT = threading.Lock()
 
 
 def main():
@@ -135,14 +152,23 @@ def main():
         sys.exit(str(failure))
     root = Path(tempfile.mkdtemp(prefix="raddle-clients-"))
     try:
-        raddle = arguments.raddle.resolve()
-        passed = [_run(name, root / name, raddle, parts) for name in names]
+        results = Results()
+        run = Run(root, arguments.raddle.resolve(), parts, results, arguments.write_results)
+        passed = run.checks(names)
     finally:
         if arguments.keep:
             print(f"kept: {root}")
         else:
             shutil.rmtree(root)
     failed = passed.count(False)
+    is_whole = arguments.only is None
+    if failed:
+        # A failed check has no row, so nothing follows from missing ones.
+        pass
+    elif arguments.write_results:
+        results.write(is_whole)
+    elif is_whole and (unchecked := results.unchecked()):
+        sys.exit(f"results.json has rows of clients without a check: {', '.join(unchecked)}")
     print(f"{len(passed) - failed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 
@@ -153,37 +179,64 @@ def _arguments():
     parser.add_argument("--parts", type=Path, required=True, help="where the clients are installed")
     parser.add_argument("--only", metavar="NAME", help="run this check alone")
     parser.add_argument("--keep", action="store_true", help="keep the folder of the run")
+    parser.add_argument(
+        "--write-results", action="store_true", help="write the rows of third-party clients"
+    )
     return parser.parse_args()
 
 
-def _run(name, folder, raddle, parts):
-    """Runs a check. One that depends on time runs up to three times, and is unsteady if the first attempt failed."""
-    for attempt in range(1, _TRIES + 1):
-        where = folder if attempt == 1 else folder.with_name(f"{name}-{attempt}")
-        passed, depends_on_time = _try(name, where, raddle, parts)
-        if passed or not depends_on_time:
-            break
-    if passed and attempt > 1:
-        print(f"unsteady {name} passed only in try {attempt} of {_TRIES}", flush=True)
-    return passed
+class Run:
+    """A run of checks with one program under test."""
 
+    def __init__(self, root, raddle, parts, results, writes_results):
+        self._root = root
+        self._raddle = raddle
+        self._parts = parts
+        self._results = results
+        self._writes_results = writes_results
 
-def _try(name, folder, raddle, parts):
-    """Returns whether the check passed, and whether it read a screen or had a deadline in seconds."""
-    bench = Bench(folder, raddle, parts)
-    begun = time.monotonic()
-    problem = None
-    try:
-        problem = _problem(lambda: CHECKS[name](bench))
-    finally:
-        # Leftover processes fail the check too, but the first problem is reported.
-        problem = _problem(bench.close, problem)
-    seconds = time.monotonic() - begun
-    print(f"{'failed' if problem else 'ok':<7} {name:<22} {seconds:5.1f} s", flush=True)
-    if problem:
-        print(f"    {problem}")
-        bench.show()
-    return problem is None, bench.on_screen or bench.has_limit
+    def checks(self, names):
+        """Returns whether each check passed. Third-party clients come last."""
+        passed = [self._check(name) for name in names if name not in SIDE_BY_SIDE]
+        with ThreadPoolExecutor(_BESIDE) as beside:
+            passed += beside.map(self._check, [name for name in names if name in SIDE_BY_SIDE])
+        return passed
+
+    def _check(self, name):
+        """Runs a check. One that depends on time runs up to three times, and is unsteady if the first attempt failed."""
+        for attempt in range(1, _TRIES + 1):
+            folder = self._root / (name if attempt == 1 else f"{name}-{attempt}")
+            passed, depends_on_time = self._try(name, folder)
+            if passed or not depends_on_time:
+                break
+        if passed and attempt > 1:
+            print(f"unsteady {name} passed only in try {attempt} of {_TRIES}", flush=True)
+        return passed
+
+    def _try(self, name, folder):
+        """Returns whether the check passed, and whether it read a screen or had a deadline in seconds."""
+        bench = Bench(folder, self._raddle, self._parts)
+        begun = time.monotonic()
+        problem = None
+        try:
+            problem = _problem(lambda: CHECKS[name](bench))
+        finally:
+            # Leftover processes fail the check too, but the first problem is reported.
+            problem = _problem(bench.close, problem)
+        if not problem:
+            problem = _problem(lambda: self._add(bench.results))
+        seconds = time.monotonic() - begun
+        with _OUTPUT:
+            print(f"{'failed' if problem else 'ok':<7} {name:<22} {seconds:5.1f} s", flush=True)
+            if problem:
+                print(f"    {problem}")
+                bench.show()
+        return problem is None, bench.on_screen or bench.has_limit
+
+    def _add(self, rows):
+        self._results.add(rows)
+        if not self._writes_results:
+            self._results.require_committed(rows)
 
 
 def _problem(act, before=None):

@@ -15,6 +15,7 @@ mod arguments;
 mod cache;
 mod changelog;
 mod ci;
+mod clients;
 mod docs;
 mod fuzz;
 mod r#gen;
@@ -70,6 +71,7 @@ Commands
      --raddle BIN         use this binary instead of building one
   limits [--check]        write docs/limits.md from the constants that describe themselves as limits
   changelog [--check]     write the Unreleased section of CHANGELOG.md from changes/
+  clients [--check]       write docs/clients.md from tests/clients/results.json
   parts [NAME...]         install the real parts that CI needs, and print where they are
   package --out FOLDER    write the packages that carry the binary, and their checksums
      --raddle BIN         use this binary instead of building one
@@ -111,6 +113,7 @@ fn dispatch() -> Result<()> {
         Some("tidy") => tidy::command(arguments),
         Some("gen") => r#gen::command(arguments),
         Some("changelog") => changelog::command(arguments),
+        Some("clients") => clients::command(arguments),
         Some("docs") => docs::command(arguments),
         Some("limits") => limits::command(arguments),
         Some("parts") => parts::command(arguments),

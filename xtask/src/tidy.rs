@@ -25,7 +25,7 @@ use anyhow::{Result, bail};
 
 use crate::arguments::Arguments;
 use crate::repository::{self, Tree};
-use crate::{changelog, docs, limits, promises, versions, vocabulary};
+use crate::{changelog, clients, docs, limits, promises, versions, vocabulary};
 
 pub fn command(arguments: Arguments) -> Result<()> {
     arguments.end()?;
@@ -66,6 +66,7 @@ pub fn run(root: &Path) -> Result<()> {
         ("changelog", problems(changelog::stale(&tree))),
         ("one version everywhere", versions::check(&tree)),
         ("the page of limits", problems(limits::stale(&tree))),
+        ("the page of clients", problems(clients::stale(&tree))),
         ("the page of promises", problems(promises::stale(&tree))),
     ];
     let mut count = 0;

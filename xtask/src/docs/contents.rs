@@ -41,6 +41,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
             "docs/errors/",
             "docs/frames.md",
             "docs/limits.md",
+            "docs/clients.md",
             "docs/compatibility.md",
             "docs/versioning.md",
             "CHANGELOG.md",

@@ -46,7 +46,7 @@ fn heading(line: &str) -> Option<&str> {
 
 /// Returns the anchor of a heading. Letters, digits, `-` and `_` stay, in lower case; spaces become
 /// `-`. Of a link only the text counts.
-fn name(words: &str) -> String {
+pub fn name(words: &str) -> String {
     let mut name = String::new();
     let mut rest = words;
     while let Some(letter) = rest.chars().next() {

@@ -1,0 +1,3 @@
+"""Third-party clients from npm and crates.io."""
+
+CHECKS = {}

@@ -1,0 +1,3 @@
+"""Third-party clients from PyPI."""
+
+CHECKS = {}
