@@ -18,6 +18,8 @@ const asked = [];
 const defaultSettings = {
   codexPath,
   cwd,
+  // Its messages would go to stdout.
+  logger: false,
   threadMode: "persistent",
   approvalPolicy: "on-request",
   sandboxPolicy: "workspace-write",

@@ -9,16 +9,21 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from browser import drive_page
 from codex_shim import install_shim
-from harness import DEADLINE_S, free_port, require, require_equal, run_client, wait_until
+from harness import DEADLINE_S, free_port, require, require_equal, wait_until
 from mock_model import MODEL, MockModel, beyond, says
+from results import ClientResult
 from services import Service, end_descendants
 
 _PAGE = Path(__file__).with_name("hapi_page_program.mjs")
+_VERSION = "0.30.7"
+_HELP = "`codex` on `PATH` and in `HAPI_CODEX_APP_SERVER_BIN`: `raddle shim install`."
 _TOKEN = "a-token-of-the-check"
 
 
 def hapi(bench):
+    result = ClientResult(bench, "hapi", "npm", _VERSION, help=_HELP)
     end_descendants(bench)
     model = MockModel(bench, [
         ("makes cloth?", ['text = "from threads", size = 4']),
@@ -32,17 +37,14 @@ def hapi(bench):
     hub = Hub(bench)
     session = hub.spawn(bench.workspace)
 
-    command = [
-        *(bench.parts.node, _PAGE, bench.parts.playwright, bench.parts.chromium),
-        *(hub.address, _TOKEN, session),
-    ]
-    code, _, _ = run_client(bench, command, bench.environment())
-    require_equal("the exit code of the page's program", code, 0)
-    require_equal("the file of the approved command", (bench.workspace / "cloth.txt").read_text(), "woven\n")
+    drive_page(bench, _PAGE, hub.address, _TOKEN, session)
+    require_equal("the file of the command", (bench.workspace / "cloth.txt").read_text(), "woven\n")
+    result.works("page", "turn", "command approval")
 
     hub.say(session, "may I dye?")
     hub.approve(session)
     hub.wait_for_text(session, "It is dyed.")
+    result.works("HTTP API")
 
     hub.post(f"/api/sessions/{session}/archive", {})
     inactive = wait_until(lambda: not hub.session(session)["active"])
@@ -52,6 +54,7 @@ def hapi(bench):
     hub.wait_for_text(resumed, "linen")
     told = [text for role, text in model.asked()[-1] if role == "user" and text]
     require("what makes cloth?" in told[0], f"the model read {told!r}")
+    result.works("resume")
 
 
 class Hub:
@@ -72,9 +75,10 @@ class Hub:
             "HAPI_CODEX_APP_SERVER_BIN": str(codex),
             "CLI_API_TOKEN": _TOKEN,
         }
-        hub = Service(bench, "hub", [bench.parts.hapi, "hub"], environment)
+        program = bench.parts.package("hapi", _VERSION, ".bin/hapi")
+        hub = Service(bench, "hub", [program, "hub"], environment)
         self._token = hub.wait_for(self._sign_in, "sign-in")
-        runner = Service(bench, "runner", [bench.parts.hapi, "runner", "start-sync"], environment)
+        runner = Service(bench, "runner", [program, "runner", "start-sync"], environment)
         self._machine = runner.wait_for(self._first_machine, "machine")
 
     def spawn(self, folder):
