@@ -3,6 +3,8 @@
 //! A stamp with the recipe's text is written last. A directory without it, or with another text, is
 //! left over from an interrupted or older install, and is recreated from scratch.
 
+mod code_server;
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -32,6 +34,10 @@ pub enum Recipe {
         version: &'static str,
         features: &'static str,
     },
+    /// A Rust program with its own lock file: the path and the text of each of its files.
+    CargoSource(&'static [(&'static str, &'static str)]),
+    /// VS Code as a server, with the modules that it compiles.
+    CodeServer { version: &'static str },
 }
 
 /// An install to perform.
@@ -105,22 +111,34 @@ impl Install<'_> {
                     .args(packages)
                     .go()
             }
-            Recipe::Cargo { name, version } => self.build(name, version, &[], log),
+            Recipe::Cargo { name, version } => self.build(&[name, "--version", version], log),
             Recipe::CargoFeatures {
                 name,
                 version,
                 features,
             } => {
+                let program = [name, "--version", version];
                 let words = ["--no-default-features", "--features", features];
-                self.build(name, version, &words, log)
+                self.build(&[program, words].concat(), log)
             }
+            Recipe::CargoSource(files) => {
+                let source = self.folder.join("source");
+                for (path, text) in files {
+                    let path = source.join(path);
+                    fs::create_dir_all(path.parent().unwrap_or(&source))?;
+                    fs::write(path, text)?;
+                }
+                self.build(&["--path", "source"], log)
+            }
+            Recipe::CodeServer { version } => code_server::fill(self, version, log),
         }
     }
 
-    fn build(&self, name: &str, version: &str, words: &[&str], log: &File) -> Result<()> {
+    /// Installs a program with cargo; `words` select it.
+    fn build(&self, words: &[&str], log: &File) -> Result<()> {
         let build = self.folder.join("build");
         self.run("cargo", log)?
-            .args(["install", name, "--locked", "--version", version])
+            .args(["install", "--locked"])
             .args(words)
             .arg("--root")
             .arg(self.folder)

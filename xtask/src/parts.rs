@@ -24,6 +24,24 @@ pub const DEBIAN: &str = "debian";
 const NODE: &str = "node";
 const CODEX: &str = "codex";
 const TYPESCRIPT: &str = "typescript";
+pub const PLAYWRIGHT: &str = "playwright";
+pub const CODE_SERVER: &str = "code-server";
+
+/// A program that uses the crate `codex-codes`.
+const CODEX_CODES_CLIENT: &[(&str, &str)] = &[
+    (
+        "Cargo.toml",
+        include_str!("../../tests/clients/codex-codes-client/Cargo.toml"),
+    ),
+    (
+        "Cargo.lock",
+        include_str!("../../tests/clients/codex-codes-client/Cargo.lock"),
+    ),
+    (
+        "src/main.rs",
+        include_str!("../../tests/clients/codex-codes-client/src/main.rs"),
+    ),
+];
 
 /// Node comes first, because the npm packages are installed with it.
 const PARTS: &[ToolPart] = &[
@@ -118,7 +136,51 @@ const PARTS: &[ToolPart] = &[
         folder: "typescript-5.9.3",
         recipe: Recipe::Node(&["typescript@5.9.3"]),
     },
+    // Drives Debian's Chromium, for clients with a page.
+    ToolPart {
+        name: PLAYWRIGHT,
+        folder: "playwright-1.65.1",
+        recipe: Recipe::Node(&["playwright-core@1.65.1"]),
+    },
+    ToolPart {
+        name: "hapi",
+        folder: "hapi-0.30.7",
+        recipe: Recipe::Node(&["@twsxtd/hapi@0.30.7"]),
+    },
+    // The providers' own Codex is omitted, as for the SDKs. Each needs its version of the AI SDK.
+    ToolPart {
+        name: "ai-sdk-codex-cli",
+        folder: "ai-sdk-codex-cli-2.2.1",
+        recipe: Recipe::Node(&[
+            "--omit=optional",
+            "ai-sdk-provider-codex-cli@2.2.1",
+            "ai@7.0.170",
+            "zod@4.6.7",
+        ]),
+    },
+    ToolPart {
+        name: "ai-sdk-codex-app-server",
+        folder: "ai-sdk-codex-app-server-1.1.7",
+        recipe: Recipe::Node(&[
+            "--omit=optional",
+            "ai-sdk-provider-codex-app-server@1.1.7",
+            "ai@6.0.326",
+            "zod@4.6.7",
+        ]),
+    },
+    ToolPart {
+        name: "codex-codes",
+        folder: "codex-codes-0.166.4",
+        recipe: Recipe::CargoSource(CODEX_CODES_CLIENT),
+    },
 ];
+
+/// Parts that are too large for CI: they are installed only by name.
+const LARGE_PARTS: &[ToolPart] = &[ToolPart {
+    name: CODE_SERVER,
+    folder: "code-server-4.139.1",
+    recipe: Recipe::CodeServer { version: "4.139.1" },
+}];
 
 /// Debian packages, each with a program that shows that it is installed.
 const PACKAGES: &[(&str, &str)] = &[
@@ -130,6 +192,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("strace", "strace"),
     ("minisign", "minisign"),
     ("rpm", "rpm"),
+    ("chromium", "chromium"),
 ];
 
 pub fn command(arguments: Arguments) -> Result<()> {
@@ -140,7 +203,7 @@ pub fn command(arguments: Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Installs the parts of these names, or all of them, and returns their paths.
+/// Installs the parts of these names, or all that CI uses, and returns their paths.
 pub fn install(cache: &Cache, names: &[String]) -> Result<Vec<(&'static str, PathBuf)>> {
     let selection = select(names)?;
     let _lock = cache.lock("parts")?;
@@ -202,25 +265,31 @@ struct Selection {
     parts: Vec<&'static ToolPart>,
 }
 
-/// Selects parts by name, including the parts they need; no name selects all.
+/// Selects parts by name, including the parts they need; no name selects all but the large ones.
 fn select(names: &[String]) -> Result<Selection> {
     let is = |part: &ToolPart, name: &str| part.name == name || part.folder == name;
+    let every_part = || PARTS.iter().chain(LARGE_PARTS);
     if let Some(name) = names
         .iter()
-        .find(|name| *name != DEBIAN && !PARTS.iter().any(|part| is(part, name)))
+        .find(|name| *name != DEBIAN && !every_part().any(|part| is(part, name)))
     {
-        let known: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+        let known: Vec<&str> = every_part().map(|part| part.name).collect();
         bail!("no part `{name}`; there are {DEBIAN}, {}", known.join(", "));
     }
-    let all = names.is_empty();
-    let named = |part: &ToolPart| all || names.iter().any(|name| is(part, name));
-    let needs_node = PARTS
-        .iter()
-        .any(|part| named(part) && matches!(part.recipe, Recipe::Node(_)));
+    if names.is_empty() {
+        return Ok(Selection {
+            debian: true,
+            parts: PARTS.iter().collect(),
+        });
+    }
+    let named = |part: &ToolPart| names.iter().any(|name| is(part, name));
+    let needs_node = every_part().any(|part| {
+        let npm = matches!(part.recipe, Recipe::Node(_) | Recipe::CodeServer { .. });
+        named(part) && npm
+    });
     Ok(Selection {
-        debian: all || names.iter().any(|name| name == DEBIAN),
-        parts: PARTS
-            .iter()
+        debian: names.iter().any(|name| name == DEBIAN),
+        parts: every_part()
             .filter(|part| named(part) || (needs_node && part.name == NODE))
             .collect(),
     })
@@ -294,6 +363,7 @@ mod tests {
         assert_eq!(names(&["codex"]), ["node", "codex"]);
         assert_eq!(names(&["openai-codex-0.163.0"]), ["openai-codex"]);
         assert_eq!(names(&[]).len(), PARTS.len());
+        assert_eq!(names(&["code-server"]), ["node", "code-server"]);
     }
 
     #[test]

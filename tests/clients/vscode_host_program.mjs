@@ -1,0 +1,179 @@
+// A client of VS Code's agent host: AHP 0.9, which is JSON-RPC over a websocket. Prints what it saw as JSON.
+//
+// Without a session, it creates one and runs a turn, approves a command and a patch, and cancels a turn. With
+// a session, it continues that one.
+//
+// Usage: node vscode_host_program.mjs ADDRESS FOLDER MODEL [SESSION]
+
+import { randomUUID } from "node:crypto";
+import { writeSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+
+const ROOT = "ahp-root://";
+const PROVIDER = "codex";
+const [address, folder, model, known] = process.argv.slice(2);
+
+class Host {
+  #socket;
+  #lastId = 0;
+  #lastSequence = 0;
+  #calls = new Map();
+  #actions = [];
+  #waiting = [];
+
+  static async connect(address) {
+    const host = new Host();
+    host.#socket = new WebSocket(address);
+    host.#socket.onmessage = ({ data }) => host.#receive(JSON.parse(data));
+    await new Promise((resolve, reject) => {
+      host.#socket.onopen = resolve;
+      host.#socket.onerror = () => reject(new Error(`cannot connect to ${address}`));
+    });
+    return host;
+  }
+
+  call(method, params) {
+    const id = ++this.#lastId;
+    this.#send({ id, method, params });
+    return new Promise((resolve, reject) => this.#calls.set(id, { resolve, reject }));
+  }
+
+  dispatch(channel, action) {
+    const clientSeq = ++this.#lastSequence;
+    this.#send({ method: "dispatchAction", params: { channel, clientSeq, action } });
+  }
+
+  // Every action from now on. The caller of this program has a timeout.
+  async *actions() {
+    for (let next = this.#actions.length; ; next++) {
+      while (next >= this.#actions.length) await new Promise((resolve) => this.#waiting.push(resolve));
+      yield this.#actions[next];
+    }
+  }
+
+  close() {
+    this.#socket.close();
+  }
+
+  #send(message) {
+    this.#socket.send(JSON.stringify({ jsonrpc: "2.0", ...message }));
+  }
+
+  #receive(message) {
+    if (message.method === undefined) {
+      const call = this.#calls.get(message.id);
+      this.#calls.delete(message.id);
+      if (message.error) call.reject(new Error(JSON.stringify(message.error)));
+      else call.resolve(message.result);
+    } else if (message.id !== undefined) {
+      this.#send({ id: message.id, error: { code: -32601, message: "not served" } });
+    } else if (message.method === "action") {
+      this.#actions.push(message.params);
+      for (const resolve of this.#waiting.splice(0)) resolve();
+    }
+  }
+}
+
+class Chat {
+  constructor(host, channel) {
+    this.host = host;
+    this.channel = channel;
+  }
+
+  // Runs a turn, approves what it asks for, and returns what was seen. `onStart` may cancel it.
+  async turn(text, onStart = () => {}) {
+    const turnId = randomUUID();
+    const seen = { text: "", approved: [] };
+    const actions = this.host.actions();
+    const message = { text, origin: { kind: "user" }, model: { id: model } };
+    const startedAt = new Date().toISOString();
+    // The generator must have begun before the turn, so that it misses nothing.
+    let next = actions.next();
+    this.host.dispatch(this.channel, { type: "chat/turnStarted", turnId, startedAt, message });
+    for (; ; next = actions.next()) {
+      const { channel, action, rejectionReason } = (await next).value;
+      if (channel !== this.channel) continue;
+      if (rejectionReason) throw new Error(`${action.type}: ${rejectionReason}`);
+      switch (action.type) {
+        case "chat/turnStarted":
+          onStart(turnId);
+          break;
+        case "chat/responsePart":
+          if (action.part.kind === "markdown") seen.text += action.part.content;
+          break;
+        case "chat/delta":
+          seen.text += action.content;
+          break;
+        case "chat/toolCallReady":
+          if (!action.confirmed) this.#approve(action, seen);
+          break;
+        case "chat/turnComplete":
+        case "chat/turnCancelled":
+        case "chat/error":
+          return { ...seen, end: action.type, ...(action.error ? { error: action.error } : {}) };
+      }
+    }
+  }
+
+  cancel(turnId) {
+    this.host.dispatch(this.channel, { type: "chat/turnCancelled", turnId, duration: 1 });
+  }
+
+  #approve({ turnId, toolCallId, options, ...rest }, seen) {
+    seen.approved.push(rest.invocationMessage ?? rest.toolInput ?? "");
+    const type = "chat/toolCallConfirmed";
+    const selected = options?.find((it) => it.kind === "approve")?.id;
+    this.host.dispatch(this.channel, {
+      ...{ type, turnId, toolCallId, approved: true, confirmed: "user-action" },
+      ...(selected ? { selectedOptionId: selected } : {}),
+    });
+  }
+}
+
+const host = await Host.connect(address);
+const actions = host.actions();
+const change = actions.next();
+const clientId = randomUUID();
+const { protocolVersion, snapshots } = await host.call("initialize", {
+  channel: ROOT,
+  protocolVersions: ["0.9.0"],
+  clientId,
+  clientInfo: { name: "raddle-check", version: "1" },
+  initialSubscriptions: [ROOT],
+});
+const seen = { protocolVersion };
+await agent(snapshots[0].state.agents, change);
+
+const session = known ?? `${PROVIDER}:/${randomUUID()}`;
+const directory = pathToFileURL(folder).href;
+if (!known) {
+  const activeClient = { clientId, tools: [], displayName: "check" };
+  const workingDirectories = [directory];
+  const params = { channel: session, provider: PROVIDER, workingDirectories, config: {}, activeClient };
+  await host.call("createSession", params);
+}
+seen.session = session;
+const { snapshot } = await host.call("subscribe", { channel: session });
+const chat = new Chat(host, snapshot.state.defaultChat);
+const opened = await host.call("subscribe", { channel: chat.channel });
+seen.earlierTurns = opened.snapshot.state.turns?.length ?? 0;
+
+if (known) {
+  seen.resumed = await chat.turn("which cloth was it?");
+} else {
+  seen.turn = await chat.turn("what makes cloth?");
+  seen.command = await chat.turn("may I weave?");
+  seen.patch = await chat.turn("may I dye?");
+  seen.cancelled = await chat.turn("never stop", (turnId) => chat.cancel(turnId));
+}
+writeSync(1, JSON.stringify(seen));
+host.close();
+
+// Waits until the host offers the agent; it starts the program once to see whether it can.
+async function agent(agents, next) {
+  const offered = (list) => list?.some((it) => it.provider === PROVIDER);
+  for (let list = agents; !offered(list); next = actions.next()) {
+    const { action } = (await next).value;
+    if (action.type === "root/agentsChanged") list = action.agents;
+  }
+}

@@ -1,0 +1,45 @@
+// Drives VS Code's chat page in Chromium: selects the agent, runs a turn, approves a command, and takes a
+// screenshot while the approval is asked for.
+// Usage: node vscode_page_program.mjs PLAYWRIGHT CHROMIUM ADDRESS FOLDER SCREENSHOT
+
+const [playwright, executablePath, address, folder, screenshot] = process.argv.slice(2);
+const { chromium } = await import(playwright);
+
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+page.setDefaultTimeout(60_000);
+
+await page.goto(`${address}/?folder=${encodeURIComponent(folder)}`);
+await page.locator(".monaco-workbench").waitFor();
+const chat = page.locator(".part.auxiliarybar");
+await selectAgent("Codex");
+
+await say("what makes cloth?");
+await chat.getByText("from threads", { exact: true }).first().waitFor();
+await say("may I weave?");
+const allow = chat.getByRole("button", { name: /^Allow/ }).first();
+await allow.waitFor();
+await page.screenshot({ path: screenshot });
+await allow.click();
+await chat.getByText("It is woven.", { exact: true }).first().waitFor();
+await browser.close();
+
+// The agent host offers the agent some time after the page was opened, so the list is opened until then.
+async function selectAgent(name) {
+  const picker = chat.locator(".chat-session-target-picker-item").last();
+  const rows = page.locator(".action-widget .monaco-list-row");
+  for (;;) {
+    await picker.click();
+    await rows.first().waitFor();
+    const row = rows.filter({ hasText: name }).first();
+    if (await row.isVisible()) return row.click();
+    await page.keyboard.press("Escape");
+    await rows.first().waitFor({ state: "detached" });
+  }
+}
+
+async function say(text) {
+  await chat.locator(".interactive-input-editor").last().click();
+  await page.keyboard.insertText(text);
+  await page.keyboard.press("Enter");
+}
