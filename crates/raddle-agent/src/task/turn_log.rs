@@ -4,7 +4,6 @@ use raddle_core::{
     ErrorClass, Event, Failure, ModelEnded, Thread, ThreadId, Timestamp, TurnEnd, TurnId, Usage,
 };
 use tracing::Span;
-use tracing::field::display;
 
 use crate::counters::failure_kind;
 
