@@ -24,10 +24,10 @@ pub fn choose<'a>(
     let default_provider = provider.or_else(|| layers::text(config, "model_provider"));
     let is_clear = |name: &&str| model.is_none_or(|model| !misspells_provider(config, name, model));
     if default_provider.is_some_and(|it| has_slashes(config, it)) {
-        // A caller that names the provider beside the model means that provider.
-        let is_meant = |name: &&str| provider.is_some() || is_clear(name);
+        // A caller that names the provider beside the model intends that provider.
+        let is_intended = |name: &&str| provider.is_some() || is_clear(name);
         return ModelChoice {
-            provider: default_provider.filter(is_meant),
+            provider: default_provider.filter(is_intended),
             model,
         };
     }

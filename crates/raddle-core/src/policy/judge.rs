@@ -134,7 +134,11 @@ impl Policy {
                 self.untrusted(&act.kind, Isolation::of(&settings.sandbox))
             }
             (None, _) => {
-                verdict_reason(Verdict::Allow, "It stays in the sandbox.", APPROVAL_POLICY)
+                let reason = match Isolation::of(&settings.sandbox) {
+                    Isolation::Sandboxed => "It stays in the sandbox.",
+                    Isolation::Unconfined => "There is no sandbox to go beyond.",
+                };
+                verdict_reason(Verdict::Allow, reason, APPROVAL_POLICY)
             }
         };
         match by_restraint {
