@@ -136,7 +136,9 @@ pub(crate) fn resolve(
 ) -> Result<ProviderChoice, ProviderError> {
     let missing = |what: &str, key: &str| {
         let file = file.display();
-        ProviderError(format!("no {what} is configured; set `{key}` in {file}"))
+        ProviderError(format!(
+            "no {what} is configured; run `raddle init`, or set `{key}` in {file}"
+        ))
     };
     let choice = choose(config, provider, model);
     let Some(provider) = choice.provider else {

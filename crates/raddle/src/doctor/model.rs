@@ -149,7 +149,7 @@ fn key(home: &Home, provider: &Provider) -> Result<KeyState> {
                 Some(variable) => of_variable(variable, None),
                 None => KeyState::Missing {
                     message: "which no user is signed in with".to_owned(),
-                    fix: "sign in with `raddle login`; docs/models.md says how".to_owned(),
+                    fix: format!("`raddle login {name}` signs in; docs/models.md says how"),
                 },
             }
         }
