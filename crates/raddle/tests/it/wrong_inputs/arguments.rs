@@ -17,10 +17,10 @@ pub(super) const TABLE: &[WrongInput] = &[
     ),
     wrong(
         "a misspelt option",
-        &["doctor", "--onlin"],
+        &["doctor", "--onlinee"],
         2,
         &[
-            "unexpected argument '--onlin'",
+            "unexpected argument '--onlinee'",
             "a similar argument exists: '--online'",
             HELP,
         ],
@@ -37,11 +37,11 @@ pub(super) const TABLE: &[WrongInput] = &[
     ),
     wrong(
         "a misspelt subcommand of thread",
-        &["thread", "exprt"],
+        &["thread", "lst"],
         2,
         &[
-            "unrecognized subcommand 'exprt'",
-            "a similar subcommand exists: 'export'",
+            "unrecognized subcommand 'lst'",
+            "a similar subcommand exists: 'list'",
             HELP,
         ],
     ),

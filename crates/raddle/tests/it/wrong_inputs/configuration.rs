@@ -58,7 +58,7 @@ pub(super) const TABLE: &[WrongInput] = &[
         "a model that is a number",
         &["exec", "hi"],
         1,
-        &["`model` must be a string, in HOME/config.toml"],
+        &["`model` must be a string", "HOME/config.toml"],
     )
     .with_config("model = 7\n"),
     wrong(

@@ -230,10 +230,7 @@ pub(super) const TABLE: &[WrongInput] = &[
             "write one of command, write, read, host and tool",
         ],
     )
-    .with_files(&[(
-        "rules.toml",
-        "[[rule]]\ncomand = ['ls']\nverdict = 'allow'\n",
-    )]),
+    .with_files(&[("rules.toml", "[[rule]]\nverdict = 'allow'\n")]),
     wrong(
         "rules that are a folder",
         &["judge", "ls"],
