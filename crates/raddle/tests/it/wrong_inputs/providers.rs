@@ -165,8 +165,9 @@ pub(super) const TABLE: &[WrongInput] = &[
         1,
         &["the model provider `anthopic` has no base_url", "did you mean `anthropic`?"],
     )
-    .with_config("model_provider = 'openai'\nmodel = 'gpt-5'\n")
-    .with_environment(&[("OPENAI_API_KEY", "k")]),
+    .with_config(
+        "model = 'm'\nmodel_provider = 'own'\nmodel_providers.own.base_url = 'http://{MOCK}/v1'\n",
+    ),
     wrong(
         "an address in words",
         &["exec", "hi"],
