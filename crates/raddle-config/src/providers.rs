@@ -141,7 +141,9 @@ pub(crate) fn resolve(
         let file = file.display();
         ProviderError(match invalid {
             Some(key) => format!("`{key}` must be a string, such as \"NAME\"; change it in {file}"),
-            None => format!("no {what} is configured; set `{key}` in {file}"),
+            None => {
+                format!("no {what} is configured; run `raddle init`, or set `{key}` in {file}")
+            }
         })
     };
     let choice = choose(config, provider, model);

@@ -44,14 +44,14 @@ pub(crate) enum UsageError {
     )]
     NoTerminal,
     /// A path of the arguments cannot be used.
-    #[error("{purpose} {}", .path.display())]
+    #[error("{purpose} {}; name another path, or correct that one", .path.display())]
     Path {
         /// The step that failed, such as `cannot read --image`.
         purpose: &'static str,
         path: PathBuf,
         source: io::Error,
     },
-    #[error("{} is no JSON Schema", .path.display())]
+    #[error("{} is no JSON Schema; correct it, or name another file", .path.display())]
     Schema { path: PathBuf, source: SchemaError },
     #[error("{key} cannot be {value}; use {}", .known.join(", "))]
     UnknownValue {

@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// The connection could not be established, or broke before an answer began.
-    #[error("cannot reach the model at {address}: {what}")]
+    #[error("cannot reach the model at {address}: {what}{}", connect_advice(what))]
     Connect {
         /// The address of the model.
         address: String,
@@ -46,7 +46,7 @@ pub enum CallError {
 
 /// Error that a vendor returned in place of an answer, or in the middle of one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{message}", in_words(*status))]
+#[error("{}{message}{}", in_words(*status), key_advice(*status))]
 pub struct VendorError {
     /// The kind of the error.
     pub fault: VendorFault,
@@ -113,6 +113,22 @@ impl CallError {
             Self::Vendor(error) => error.retry_after,
             _ => None,
         }
+    }
+}
+
+/// Returns what to do about an address on which no server listens.
+fn connect_advice(what: &str) -> &'static str {
+    match what.starts_with("Connection refused") {
+        true => "; start the server there, or correct base_url",
+        false => "",
+    }
+}
+
+/// Returns what to do about a rejected key.
+fn key_advice(status: Option<u16>) -> &'static str {
+    match status {
+        Some(401) => " (check the key; `raddle doctor` names its source)",
+        _ => "",
     }
 }
 

@@ -163,7 +163,11 @@ impl Keys {
         let path = path.to_owned();
         let read = on_disk(move || Ok(read_key(&path))).await;
         let read = read.map_err(|error| full_text(&error))?;
-        let wrong = |error| format!("the key cannot be read from {shown}: {error}");
+        let wrong = |error| {
+            format!(
+                "the key cannot be read from {shown}: {error}; write the key into that file, or correct key_file"
+            )
+        };
         self.make_key(&read.map_err(wrong)?, &shown)
     }
 

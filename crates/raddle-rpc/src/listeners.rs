@@ -70,7 +70,7 @@ pub enum ListenerError {
     )]
     NotLoopback(SocketAddr),
     /// The address cannot be bound.
-    #[error("cannot listen on ws://{address}: {error}")]
+    #[error("cannot listen on ws://{address}: {error}; name another address or port with --listen")]
     Bind {
         /// Address that the operator requested.
         address: SocketAddr,

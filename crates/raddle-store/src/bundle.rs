@@ -75,7 +75,7 @@ pub enum BundleError {
     #[error("the file cannot be read or written")]
     Io(#[from] io::Error),
     /// The file is not an exported thread.
-    #[error("this is not an exported thread: {0}")]
+    #[error("this is not an exported thread: {0}; name a file that `raddle thread export` wrote")]
     Foreign(String),
     /// A newer version of Raddle wrote the file.
     #[error("a newer version of Raddle wrote this file ({0}); upgrade to read it")]

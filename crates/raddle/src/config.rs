@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
-use raddle_config::{ConfigValue, Configuration, Override, WrittenValue};
+use raddle_config::{ConfigValue, ConfigWriteError, Configuration, Override, WrittenValue};
 use raddle_console::{Printer, sanitize};
 use serde_json::{Value, json};
 
@@ -20,12 +20,15 @@ pub(crate) fn run(mut overrides: Vec<Override>, command: ConfigCommand) -> Resul
         ConfigCommand::List(args) => list(&opened(&args.settings)?, &args),
         ConfigCommand::Get(args) => get(&opened(&args.settings)?, &args),
         ConfigCommand::Set(it) => {
-            let written = opened(&it.settings)?.set(&it.key, &it.value);
-            report_written(&it.key, "set", &written.map_err(|error| anyhow!(error))?)
+            let config = opened(&it.settings)?;
+            let written = config.set(&it.key, &it.value);
+            let written = written.map_err(|error| not_written(&config, error))?;
+            report_written(&it.key, "set", &written)
         }
         ConfigCommand::Unset(it) => {
-            let written = opened(&it.settings)?.unset(&it.key);
-            let mut written = written.map_err(|error| anyhow!(error))?;
+            let config = opened(&it.settings)?;
+            let written = config.unset(&it.key);
+            let mut written = written.map_err(|error| not_written(&config, error))?;
             // The key was removed, so a warning that it is unknown is of no use.
             written.warning = None;
             report_written(&it.key, "removed", &written)
@@ -101,6 +104,17 @@ fn get(config: &Configuration, args: &ConfigGet) -> Result<ExitCode> {
         log::print_line(&format!("raddle: warning: {wrong}"));
     }
     Ok(printed)
+}
+
+/// Describes a failed write, with the file and advice if the system refused it.
+fn not_written(config: &Configuration, error: ConfigWriteError) -> anyhow::Error {
+    match error {
+        ConfigWriteError::Io(error) => anyhow!(
+            "cannot write {}: {error}; give this user write access, or name another home with RADDLE_HOME",
+            config.user_file().display()
+        ),
+        error => anyhow!(error),
+    }
 }
 
 fn report_written(key: &str, what: &str, written: &WrittenValue) -> Result<ExitCode> {

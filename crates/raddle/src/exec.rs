@@ -96,10 +96,9 @@ fn thread_selector(
 /// Returns the address of a running server.
 fn server_address(url: &str, token_variable: Option<&str>) -> Result<ServerAddress> {
     let token = match token_variable {
-        Some(name) => Some(
-            std::env::var(name)
-                .map_err(|_| anyhow!("the environment variable {name} is not set"))?,
-        ),
+        Some(name) => Some(std::env::var(name).map_err(|_| {
+            anyhow!("the environment variable {name} is not set; set it to the token of the server")
+        })?),
         None => None,
     };
     match url.strip_prefix("unix://") {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use raddle_config::Paths;
 
 use crate::rules;
@@ -15,8 +15,21 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// Reads the environment. Creates nothing.
+    /// Reads the environment. Creates nothing, and rejects a file in the place of a folder.
     pub(crate) fn find() -> Result<Self> {
+        let home = Self::of_environment()?;
+        for folder in [&home.config, &home.state] {
+            let is_file = std::fs::metadata(folder).is_ok_and(|it| !it.is_dir());
+            ensure!(
+                !is_file,
+                "the home {} is not a folder; move that file away, or name another home with RADDLE_HOME",
+                folder.display()
+            );
+        }
+        Ok(home)
+    }
+
+    fn of_environment() -> Result<Self> {
         if let Some(home) = folder("RADDLE_HOME") {
             let home = std::path::absolute(&home).context("RADDLE_HOME")?;
             return Ok(Self {
@@ -74,6 +87,14 @@ impl Home {
         self.state
             .join("app-server-control/app-server-control.sock")
     }
+}
+
+/// Describes a folder of the home that cannot be created, with advice.
+pub(crate) fn not_made(folder: &Path) -> String {
+    format!(
+        "cannot make {}; give this user write access to the folder above it, or name another home with RADDLE_HOME",
+        folder.display()
+    )
 }
 
 /// An absolute folder from the environment. Empty and relative ones count as unset, as XDG says.

@@ -19,7 +19,7 @@ use raddle_config::Configuration;
 use self::answers::{InitAnswers, KeyLocation};
 use crate::cli::Init;
 use crate::config;
-use crate::home::Home;
+use crate::home::{self, Home};
 use crate::log;
 
 /// The schema's file, beside the configuration that names it.
@@ -40,7 +40,7 @@ pub(crate) fn run(args: Init) -> Result<ExitCode> {
         .recursive(true)
         .mode(0o700)
         .create(&home.config)
-        .with_context(|| format!("cannot make {}", home.config.display()))?;
+        .with_context(|| home::not_made(&home.config))?;
     write(&home.config.join(SCHEMA), &(config::schema()? + "\n"))?;
     write(file, &text::of(&answers))?;
     // Read the file back as a server would.

@@ -19,8 +19,10 @@ pub(crate) fn run(args: &Mock) -> Result<()> {
     let script = match &args.script {
         Some(path) => {
             let text = std::fs::read_to_string(path)
-                .with_context(|| format!("cannot read {}", path.display()))?;
-            ModelScript::parse(&text).with_context(|| format!("{} is no script", path.display()))?
+                .with_context(|| format!("cannot read {}; correct --script", path.display()))?;
+            let name = path.display();
+            ModelScript::parse(&text)
+                .with_context(|| format!("{name} is no script; docs/mock.md has all keys"))?
         }
         None => ModelScript::default(),
     };
@@ -37,7 +39,10 @@ async fn serve(args: &Mock, script: ModelScript) -> Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;
     let server = ScriptedServer::listen(args.listen, script)
         .await
-        .with_context(|| format!("cannot listen on {}", args.listen))?;
+        .with_context(|| {
+            let address = args.listen;
+            format!("cannot listen on {address}; name another address or port with --listen")
+        })?;
     say(server.base_url())?;
     tokio::select! {
         _ = terminate.recv() => {}

@@ -169,7 +169,7 @@ fn read_all(files: &[RuleFile], home: Option<&Path>) -> Result<LoadedRules> {
         let name = file.path.display();
         let text = match std::fs::read_to_string(&file.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !file.named => continue,
-            other => other.with_context(|| format!("cannot read {name}"))?,
+            other => other.with_context(|| format!("cannot read the rules in {name}; make it a file that this user may read, or move it away"))?,
         };
         let home = match file.layer {
             Layer::User => home,
@@ -178,7 +178,8 @@ fn read_all(files: &[RuleFile], home: Option<&Path>) -> Result<LoadedRules> {
         let ParsedRules {
             policy: mut more,
             warnings: mut odd,
-        } = parse(&text, file.layer, home).with_context(|| format!("in {name}"))?;
+        } = parse(&text, file.layer, home)
+            .with_context(|| format!("the rules cannot be used; correct them in {name}"))?;
         if file.named && !raddle_sandbox::is_owned_by_root(&file.path) {
             odd.extend(owner::disown(&mut more.rules));
         }

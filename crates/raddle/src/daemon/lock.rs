@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::POLL_INTERVAL;
 use crate::app_server::Lifecycle;
-use crate::home::Home;
+use crate::home::{self, Home};
 use crate::log;
 
 /// How often a lock is tried that another process may hold briefly.
@@ -127,7 +127,7 @@ impl DaemonLock {
             .recursive(true)
             .mode(0o700)
             .create(&folder)
-            .with_context(|| format!("cannot make {}", folder.display()))?;
+            .with_context(|| home::not_made(&folder))?;
         let path = lock_path(home);
         let lock = OpenOptions::new()
             .read(true)

@@ -25,7 +25,9 @@ pub(super) fn run(folder: &Path, args: &ThreadImport) -> Result<ExitCode> {
         import(folder, args, std::io::stdin().lock())?
     } else {
         let name = args.file.display();
-        let file = File::open(&args.file).with_context(|| format!("cannot open {name}"))?;
+        let file = File::open(&args.file).with_context(|| {
+            format!("cannot open {name}; name a file that `raddle thread export` wrote")
+        })?;
         let file = BufReader::with_capacity(BUFFER_BYTES, file);
         import(folder, args, file).with_context(|| name.to_string())?
     };

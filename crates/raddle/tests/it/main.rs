@@ -34,6 +34,8 @@ mod thread;
 
 /// Processes of several versions on one home.
 mod versions;
+/// Wrong inputs on the command line and in the configuration, and their errors.
+mod wrong_inputs;
 
 /// Deadlines, with the server inside the test process, where they can be short.
 mod deadlines;

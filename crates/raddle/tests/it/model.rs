@@ -51,6 +51,12 @@ impl MockModel {
         }
     }
 
+    /// Its host and port.
+    pub(crate) fn address(&self) -> &str {
+        let address = self.base_url.strip_prefix("http://").expect("an address");
+        address.split_once('/').expect("a path").0
+    }
+
     /// The arguments of a server that uses the mock, with these settings.
     pub(crate) fn arguments(&self, settings: &[&str]) -> Vec<String> {
         let base_url = format!("base_url={}", self.base_url);
@@ -80,8 +86,7 @@ impl MockModel {
 
     /// The mock's page about its requests.
     pub(crate) fn request_log(&self) -> Value {
-        let address = self.base_url.strip_prefix("http://").expect("an address");
-        let (host, _) = address.split_once('/').expect("a path");
+        let host = self.address();
         let mut stream = TcpStream::connect(host).expect("the mock listens");
         let request =
             format!("GET /requests HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");

@@ -161,7 +161,7 @@ fn problems_of_configuration_and_model_are_reported() {
             "model",
             "error",
             "no user is signed in",
-            "sign in",
+            "`raddle login own` signs in",
         ),
     ] {
         let mut home = CliHome::with(&config);

@@ -1,0 +1,191 @@
+//! Wrong keys and values in `config.toml`, and in the commands that change it.
+
+use super::{WrongInput, wrong};
+
+pub(super) const TABLE: &[WrongInput] = &[
+    wrong(
+        "text that is not TOML",
+        &["exec", "hi"],
+        1,
+        &[
+            "HOME/config.toml is not valid TOML",
+            "line 2: string values must be quoted",
+        ],
+    )
+    .with_config("model = 'x'\nkey = x\n"),
+    wrong(
+        "a key that is there twice",
+        &["app-server"],
+        1,
+        &[
+            "HOME/config.toml is not valid TOML",
+            "line 2: duplicate key",
+        ],
+    )
+    .with_config("model = 'x'\nmodel = 'y'\n"),
+    wrong(
+        "a change of text that is not TOML",
+        &["config", "set", "model", "x"],
+        1,
+        &[
+            "the configuration cannot be used",
+            "fix that file, or move it away",
+            "line 1",
+        ],
+    )
+    .with_config("model = \n"),
+    wrong(
+        "a daemon whose configuration is not TOML",
+        &["daemon", "start"],
+        1,
+        &[
+            "HOME/config.toml is not valid TOML: line 1",
+            "the daemon did not start",
+        ],
+    )
+    .with_config("model = \n"),
+    wrong(
+        "an unknown key",
+        &["doctor"],
+        1,
+        &[
+            "`modle` is not used here (did you mean `model`?)",
+            "change it in HOME/config.toml",
+        ],
+    )
+    .with_config("modle = 'x'\n"),
+    wrong(
+        "a model that is a number",
+        &["exec", "hi"],
+        1,
+        &["`model` must be a string", "HOME/config.toml"],
+    )
+    .with_config("model = 7\n"),
+    wrong(
+        "a sandbox mode that is a number",
+        &["exec", "hi"],
+        1,
+        &[
+            "sandbox_mode is of the type integer",
+            "set it to the string read-only, workspace-write or danger-full-access",
+            "HOME/config.toml",
+        ],
+    )
+    .with_config("sandbox_mode = 3\nmodel = 'llamacpp/any'\n"),
+    wrong(
+        "a sandbox mode that is unknown",
+        &["exec", "hi"],
+        1,
+        &[
+            "sandbox_mode is `open`, which is unknown",
+            "set it to read-only, workspace-write or danger-full-access, in HOME/config.toml",
+        ],
+    )
+    .with_config("sandbox_mode = 'open'\nmodel = 'llamacpp/any'\n"),
+    wrong(
+        "an approval policy that is unknown",
+        &["exec", "hi"],
+        1,
+        &[
+            "the thread cannot be started",
+            "`approval_policy` must be one of untrusted, on-request, never",
+            "in HOME/config.toml",
+        ],
+    )
+    .with_config("approval_policy = 'sometimes'\nmodel = 'llamacpp/any'\n"),
+    wrong(
+        "a context window in words",
+        &["doctor"],
+        1,
+        &[
+            "`model_context_window` must be a whole number",
+            "change it in HOME/config.toml",
+        ],
+    )
+    .with_config("model_context_window = 'wide'\n"),
+    wrong(
+        "a configured budget of an unknown kind",
+        &["exec", "hi"],
+        1,
+        &[
+            "the thread cannot be started",
+            "`budget.turn` has no `euro`",
+            "write one of tokens, usd, seconds, tool_calls, in HOME/config.toml",
+        ],
+    )
+    .with_config("budget.turn.euro = 1\nmodel = 'llamacpp/any'\n"),
+    wrong(
+        "a configured budget in words",
+        &["exec", "hi"],
+        1,
+        &["`budget.turn.tokens` must be a whole number, not below 0, in HOME/config.toml"],
+    )
+    .with_config("budget.turn.tokens = 'many'\nmodel = 'llamacpp/any'\n"),
+    wrong(
+        "a budget in money without a price",
+        &["exec", "hi"],
+        4,
+        &[
+            "this turn may use $1.00",
+            "the price of the model \"m\" of the provider \"own\" is not known",
+            "set it under [[prices]] in config.toml, or remove budget.turn.usd",
+        ],
+    )
+    .with_config(
+        "budget.turn.usd = 1\nmodel = 'own/m'\nmodel_providers.own.base_url = 'http://{MOCK}/v1'\n",
+    ),
+    wrong(
+        "a fallback that is no list",
+        &["exec", "hi"],
+        1,
+        &[
+            "`fallback` must be a list of at most 8 texts \"PROVIDER/MODEL\"",
+            "HOME/config.toml",
+        ],
+    )
+    .with_config("fallback = 'x'\nmodel = 'llamacpp/any'\n"),
+    wrong(
+        "a permission profile that is unknown",
+        &["exec", "hi"],
+        1,
+        &[
+            "unknown permission profile `mine`",
+            "use one of :read-only, :workspace, :danger-full-access, or add [permissions.NAME]",
+        ],
+    )
+    .with_config("default_permissions = 'mine'\nmodel = 'llamacpp/any'\n"),
+    wrong(
+        "a question about an unknown key",
+        &["config", "get", "modle"],
+        1,
+        &["`modle` is not set", "did you mean `model`?"],
+    ),
+    wrong(
+        "a number as the model",
+        &["config", "set", "model", "7"],
+        1,
+        &["`model` must be a string"],
+    ),
+    wrong(
+        "an unknown word as the sandbox mode",
+        &["config", "set", "sandbox_mode", "open"],
+        1,
+        &["`sandbox_mode` must be one of read-only, workspace-write, danger-full-access"],
+    ),
+    wrong(
+        "a key without a name",
+        &["config", "set", "", "x"],
+        1,
+        &["the key must not be empty"],
+    ),
+    wrong(
+        "a first configuration where there is one",
+        &["init", "--model", "llamacpp/any", "--yes"],
+        1,
+        &[
+            "HOME/config.toml is there already",
+            "change it with `raddle config set KEY VALUE`, or replace it with --force",
+        ],
+    )
+    .with_config("model = 'x'\n"),
+];
