@@ -128,9 +128,9 @@ async fn find(
     }
 }
 
-/// Returns the live process that owns a thread, if it is another one. If none owns it and `opens` is
-/// set, opens it here, unless the client is an observer: opening it would start its work, also if
-/// its owner died just now.
+/// Returns the live process that owns a thread, if it is another one. If none owns it and `opens`
+/// is set, opens it here, unless the client is an observer: opening it would start its work, also
+/// if its owner died just now.
 async fn owner(
     state: &ServerState,
     session: &Session,

@@ -71,8 +71,8 @@ fn hash(name: &str) -> i64 {
     (number >> (u64::BITS - ID_BITS)).cast_signed()
 }
 
-/// Returns a frame with another value at a place that it has. A frame that cannot be parsed stays as
-/// it is.
+/// Returns a frame with another value at a place that it has. A frame that cannot be parsed stays
+/// as it is.
 pub(crate) fn with_value(frame: &Bytes, pointer: &str, value: Value) -> Bytes {
     let Ok(mut message) = serde_json::from_slice::<Value>(frame) else {
         return frame.clone();
