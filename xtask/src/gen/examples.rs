@@ -202,7 +202,8 @@ mod tests {
              From the [conversation](../../../../conformance/a/read_it.md) that the tests play.\n\
              `/* … */` stands for further members.\n\n\
              ```jsonc\n\
-             { \"id\": 2, \"method\": \"a/readIt\", \"params\": { \"path\": \"/home/ada/loom/own\" } }\n\
+             { \"id\": 2, \"method\": \"a/readIt\", \
+             \"params\": { \"path\": \"/home/ada/loom/own\" } }\n\
              ```\n\n\
              ```jsonc\n{ \"id\": 2, \"result\": { \"text\": \"own\" /* … */ } }\n```\n\n\
              ## Params\n\nNone.\n"
