@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import codex_autorunner
+import codex_telegram
 import hermes_agent
 from third_party import library
 
@@ -34,5 +36,7 @@ CHECKS = {
         "for Python 3.12; the check runs it with Python 3.11 of Debian 12, installed with pip's "
         "`--ignore-requires-python`.",
     ),
+    **codex_autorunner.CHECKS,
+    **codex_telegram.CHECKS,
     **hermes_agent.CHECKS,
 }
