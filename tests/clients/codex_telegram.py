@@ -76,21 +76,21 @@ def page(bench):
     thread = first.send(TURN[0])
     conversation.require_turn(first.answer(thread, TURN[0]))
     result.works("turn")
-    first.send(APPROVAL[0], thread_id=thread)
-    asked = wait_until(lambda: first.web.get("/api/approvals")["items"], _REQUEST_DEADLINE_S)
-    if asked:
-        first.web.post(f"/api/approvals/{asked[0]['id']}", decision="approve")
-        conversation.require_approval(first.answer(thread, APPROVAL[0]))
-        result.works("approval")
-    else:
-        first.web.post("/api/threads/interrupt", thread_id=thread)
-        result.lacks("approval", "It drops requests whose id is not an integer; Raddle's ids are strings.")
     first.web.kill()
     second = _Page(bench, conversation)
     second.web.post("/api/threads/resume", thread_id=thread)
     require_equal("the resumed thread", second.send(RESUME[0], thread_id=thread), thread)
-    conversation.require_resume(second.answer(thread, RESUME[0]))
+    conversation.require_resume(second.answer(thread, RESUME[0]), [TURN[0], RESUME[0]])
     result.works("resume")
+    # Last, because a request that the page does not show blocks it.
+    second.send(APPROVAL[0], thread_id=thread)
+    asked = wait_until(lambda: second.web.get("/api/approvals")["items"], _REQUEST_DEADLINE_S)
+    if asked:
+        second.web.post(f"/api/approvals/{asked[0]['id']}", decision="approve")
+        conversation.require_approval(second.answer(thread, APPROVAL[0]))
+        result.works("approval")
+    else:
+        result.lacks("approval", "It drops requests whose id is not an integer; Raddle's ids are strings.")
     conversation.require_clean()
 
 

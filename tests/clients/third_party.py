@@ -68,12 +68,11 @@ class Conversation:
         require_equal("the server's requests", {call.method for call in asked}, {_REQUEST})
         return [call.result["decision"] for call in asked]
 
-    def require_resume(self, answer):
+    def require_resume(self, answer, prompts=(TURN[0], APPROVAL[0], RESUME[0])):
         """Checks that another server had the conversation. A client may add text to each prompt."""
         require_equal("the answer after the resume", answer, RESUME[1])
         starts = [start for start in self._stand_in.starts() if "app-server" in start]
         require(len(starts) > 1, "the client started only one server")
-        prompts = [TURN[0], APPROVAL[0], RESUME[0]]
         said = [text for role, text in self.model.asked()[-1] if role == "user"]
         require_equal("the number of the user's messages", len(said), len(prompts))
         for text, prompt in zip(said, prompts):
