@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import codex_autorunner
+import codex_telegram
 import hermes_agent
 from third_party import library
 
@@ -31,8 +33,10 @@ CHECKS = {
         "codex-app-server-sdk",
         "0.4.1",
         "`command` of `connect_stdio`, or `CODEX_APP_SERVER_CMD`, names the program. The package asks "
-        "for Python 3.12; the check runs it with Python 3.11 of Debian 12, installed with pip's "
+        "for Python 3.12; the check runs it with Python 3.11, installed with pip's "
         "`--ignore-requires-python`.",
     ),
+    **codex_autorunner.CHECKS,
+    **codex_telegram.CHECKS,
     **hermes_agent.CHECKS,
 }

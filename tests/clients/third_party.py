@@ -58,19 +58,25 @@ class Conversation:
     def require_approval(self, answer):
         """Checks that the server asked once, the client allowed it, and the command ran."""
         require_equal("the answer after the approval", answer, APPROVAL[1])
-        asked = self._stand_in.record().calls(by=SERVER)
-        require_equal("the server's requests", [call.method for call in asked], [_REQUEST])
-        require_equal("the client's decision", asked[0].result["decision"], "accept")
+        require_equal("the client's decisions", self.decisions(), ["accept"])
         written = (self._bench.folder / "cloth.txt").read_text()
         require_equal("the file of the command", written, "woven\n")
 
-    def require_resume(self, answer):
-        """Checks that another server had the conversation."""
+    def decisions(self):
+        """Returns the client's responses to approval requests."""
+        asked = self._stand_in.record().calls(by=SERVER)
+        require_equal("the server's requests", {call.method for call in asked}, {_REQUEST})
+        return [call.result["decision"] for call in asked]
+
+    def require_resume(self, answer, prompts=(TURN[0], APPROVAL[0], RESUME[0])):
+        """Checks that another server had the conversation. A client may add text to each prompt."""
         require_equal("the answer after the resume", answer, RESUME[1])
         starts = [start for start in self._stand_in.starts() if "app-server" in start]
         require(len(starts) > 1, "the client started only one server")
         said = [text for role, text in self.model.asked()[-1] if role == "user"]
-        require_equal("the user's messages", said, [TURN[0], APPROVAL[0], RESUME[0]])
+        require_equal("the number of the user's messages", len(said), len(prompts))
+        for text, prompt in zip(said, prompts):
+            require(prompt in text, f"the model read {text!r}, not {prompt!r}")
 
     def require_clean(self):
         """Checks that no server panicked."""
