@@ -4,11 +4,10 @@ import json
 
 from codex_shim import install_shim
 from harness import require_equal, run_client
-from mock_model import MockModel, beyond, patches, says
+from mock_model import MockModel, beyond, says
 from results import ClientResult
 
 _VERSION = "0.166.4"
-_PATCH = "*** Begin Patch\n*** Add File: ../outside.txt\n+dyed\n*** End Patch\n"
 
 
 def codex_codes(bench):
@@ -20,8 +19,6 @@ def codex_codes(bench):
         ("makes cloth?", ['text = "from threads", size = 4']),
         ("may I weave?", [beyond("echo woven | tee cloth.txt")]),
         ("woven", says("It is woven.")),
-        ("may I dye?", [patches(_PATCH)]),
-        ("outside.txt", says("It is dyed.")),
     ])
     model.configure(bench)
     codex = install_shim(bench)
@@ -39,7 +36,7 @@ def codex_codes(bench):
     require_equal("the streamed answer", first["text"], "from threads")
     result.works("turn")
 
-    # Each turn is of another process, so these resume the thread too.
+    # Another process, so it resumes the thread too.
     second = turn("may I weave?", first["thread"])
     require_equal("the answer after the approval", second["text"], "It is woven.")
     require_equal("how many commands it approved", len(second["approved"]), 1)
@@ -47,12 +44,6 @@ def codex_codes(bench):
     result.works("command approval")
     require_equal("the resumed thread", [second["thread"], second["earlierTurns"]], [first["thread"], 1])
     result.works("resume")
-
-    third = turn("may I dye?", first["thread"])
-    require_equal("the answer after the patch", third["text"], "It is dyed.")
-    require_equal("what it approved", third["approved"], ["a change of files"])
-    require_equal("the patched file", (bench.folder / "outside.txt").read_text(), "dyed\n")
-    result.works("patch approval")
 
 
 CHECKS = {"codex-codes": codex_codes}

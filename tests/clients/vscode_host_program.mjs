@@ -1,9 +1,9 @@
 // A client of VS Code's agent host: AHP 0.9, which is JSON-RPC over a websocket. Prints what it saw as JSON.
 //
-// Without a session, it creates one and runs a turn, approves a command and a patch, and cancels a turn. With
-// a session, it continues that one.
+// Without a session, it creates one and runs a turn, one with a command and one with a patch, approves what
+// they ask for, and cancels a turn. With a session, it continues that one.
 //
-// Usage: node vscode_host_program.mjs ADDRESS FOLDER MODEL [SESSION]
+// Usage: node vscode_host_program.mjs ADDRESS FOLDER PRESET [SESSION]
 
 import { randomUUID } from "node:crypto";
 import { writeSync } from "node:fs";
@@ -11,7 +11,7 @@ import { pathToFileURL } from "node:url";
 
 const ROOT = "ahp-root://";
 const PROVIDER = "codex";
-const [address, folder, model, known] = process.argv.slice(2);
+const [address, folder, preset, known] = process.argv.slice(2);
 
 class Host {
   #socket;
@@ -85,7 +85,7 @@ class Chat {
     const turnId = randomUUID();
     const seen = { text: "", approved: [] };
     const actions = this.host.actions();
-    const message = { text, origin: { kind: "user" }, model: { id: model } };
+    const message = { text, origin: { kind: "user" } };
     const startedAt = new Date().toISOString();
     // The generator must have begun before the turn, so that it misses nothing.
     let next = actions.next();
@@ -110,7 +110,7 @@ class Chat {
         case "chat/turnComplete":
         case "chat/turnCancelled":
         case "chat/error":
-          return { ...seen, end: action.type, ...(action.error ? { error: action.error } : {}) };
+          return { ...seen, end: action.type, ...(action.part?.error ? { error: action.part.error } : {}) };
       }
     }
   }
@@ -149,7 +149,8 @@ const directory = pathToFileURL(folder).href;
 if (!known) {
   const activeClient = { clientId, tools: [], displayName: "check" };
   const workingDirectories = [directory];
-  const params = { channel: session, provider: PROVIDER, workingDirectories, config: {}, activeClient };
+  const config = { "codex.permissionsPreset": preset };
+  const params = { channel: session, provider: PROVIDER, workingDirectories, config, activeClient };
   await host.call("createSession", params);
 }
 seen.session = session;

@@ -24,7 +24,6 @@ pub const DEBIAN: &str = "debian";
 const NODE: &str = "node";
 const CODEX: &str = "codex";
 const TYPESCRIPT: &str = "typescript";
-pub const PLAYWRIGHT: &str = "playwright";
 pub const CODE_SERVER: &str = "code-server";
 
 /// A program that uses the crate `codex-codes`.
@@ -138,7 +137,7 @@ const PARTS: &[ToolPart] = &[
     },
     // Drives Debian's Chromium, for clients with a page.
     ToolPart {
-        name: PLAYWRIGHT,
+        name: "playwright",
         folder: "playwright-1.65.1",
         recipe: Recipe::Node(&["playwright-core@1.65.1"]),
     },

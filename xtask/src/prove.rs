@@ -191,6 +191,12 @@ pub const PROOFS: &[Proof] = &[
         |it| reproducible::prove(&it.checkout, &it.cache),
     ),
     proof(
+        "vscode",
+        "VS Code's agent host and its chat page in Chromium: turns, a command, a patch, cancel, restart",
+        vscode,
+    )
+    .of_binary(),
+    proof(
         "speed",
         "the release binary, or `--raddle BIN`, as ratios to the least possible server",
         |it| speed(it, &[]),
@@ -374,6 +380,26 @@ fn simulator(root: &Path, cache: &Cache) -> Result<()> {
             .args(size)
             .env("CARGO_TARGET_DIR", cache.target())
             .minutes(60)
+            .go()?;
+    }
+    Ok(())
+}
+
+/// Runs the checks in the checkout itself, because they write the screenshot and the clients' rows.
+fn vscode(context: &Context) -> Result<()> {
+    let raddle = context.binary()?;
+    // The checks need the parts of CI, and VS Code.
+    parts::install(&context.cache, &[])?;
+    parts::install(&context.cache, &[parts::CODE_SERVER.to_owned()])?;
+    for check in ["vscode-agent-host", "vscode-chat-page"] {
+        Run::new("python3")
+            .directory(&context.checkout)
+            .args(["tests/clients/run.py", "--write-results", "--only", check])
+            .arg("--raddle")
+            .arg(&raddle)
+            .arg("--parts")
+            .arg(context.cache.parts())
+            .minutes(10)
             .go()?;
     }
     Ok(())
