@@ -1,6 +1,6 @@
 //! The output of the demo on stdout.
 
-use std::io::{self, Write};
+use std::io;
 
 use raddle_console::{Printer, sanitize};
 
