@@ -5,9 +5,10 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::{MockClient, MockModel, request_id_value};
-use crate::support::server::TestServer;
+use crate::support::server::{TestServer, command};
 
 /// Tokens are valid for four calls each, and the device is pending once.
 const TOKENS: &str = "access = { keys = ['sekret'], calls_per_token = 4, pending = 1 }";
@@ -20,11 +21,16 @@ fn client() -> MockClient {
 /// The same, with more OAuth settings.
 fn client_with(more: &str) -> MockClient {
     let mock = MockModel::start(TOKENS);
+    let oauth = oauth_setting(&mock, more);
+    MockClient::with(mock, &[&oauth])
+}
+
+/// The setting of the mock's OAuth endpoints, with more settings.
+fn oauth_setting(mock: &MockModel, more: &str) -> String {
     let (root, _) = mock.base_url.rsplit_once('/').expect("a path");
     let urls = ["token", "device", "authorize"].map(|it| format!("{it}_url = '{root}/oauth/{it}'"));
     let urls = urls.join(", ");
-    let oauth = format!("oauth={{ client_id = 'raddle', {urls}{more} }}");
-    MockClient::with(mock, &[&oauth])
+    format!("oauth={{ client_id = 'raddle', {urls}{more} }}")
 }
 
 impl MockClient {
@@ -87,9 +93,8 @@ fn a_key_is_stored_until_sign_out() {
     let nobody = json!({ "account": null, "requiresOpenaiAuth": true, "workspaceRouting": null });
     assert_eq!(client.account(), nobody);
     let (_, turn) = client.say("hello");
-    let why = turn["error"]["message"].as_str().unwrap_or_default();
-    assert!(
-        why.starts_with("no user is signed in with `mock`; "),
+    assert_eq!(
+        turn["error"]["message"], "no user is signed in with `mock`; run `raddle login mock`",
         "{turn}"
     );
 
@@ -158,6 +163,33 @@ fn a_device_signs_in_and_its_token_is_renewed_once_however_many_threads_wait() {
         response["result"]["account"]["type"], "chatgpt",
         "{response}"
     );
+}
+
+#[test]
+fn the_command_line_signs_in_with_a_device_code() {
+    let mock = MockModel::start(TOKENS);
+    let settings = mock.arguments(&[&oauth_setting(&mock, "")]);
+    let home = TempDir::new().expect("a home");
+    let run = |words: &[&str]| {
+        let output = command(home.path()).args(&settings).args(words).output();
+        let output = output.expect("it runs");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    };
+    let (code, _, stderr) = run(&["login", "--device"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("MOCK-CODE"), "{stderr}");
+    let (code, stdout, stderr) = run(&["login", "--status"]);
+    let expected = "mock: logged in through its pages\n";
+    assert_eq!((code, stdout.as_str()), (Some(0), expected), "{stderr}");
+    let (code, _, stderr) = run(&["logout"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let (code, stdout, _) = run(&["login", "--status"]);
+    assert_eq!(code, Some(1), "{stdout}");
 }
 
 #[test]
