@@ -169,7 +169,12 @@ fn read_all(files: &[RuleFile], home: Option<&Path>) -> Result<LoadedRules> {
         let name = file.path.display();
         let text = match std::fs::read_to_string(&file.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !file.named => continue,
-            other => other.with_context(|| format!("cannot read the rules in {name}; make it a file that this user may read, or move it away"))?,
+            other => other.with_context(|| {
+                format!(
+                    "cannot read the rules in {name}; make it a file that this user may read, or \
+                     move it away"
+                )
+            })?,
         };
         let home = match file.layer {
             Layer::User => home,
