@@ -131,7 +131,7 @@ impl RunningTurn {
     fn log_failure(&self, thread: Option<ThreadId>, failure: &Failure, at: Timestamp) {
         self.span.in_scope(|| {
             tracing::warn!(
-                thread = thread.map(display),
+                thread = thread.map(tracing::field::display),
                 turn = %self.id,
                 outcome = "failed",
                 failure = failure_kind(&failure.kind),
