@@ -1,4 +1,6 @@
-"""Results of third-party clients: the rows of results.json, from which `cargo xtask clients` writes docs/clients.md.
+"""Results of third-party clients: the rows of results.json.
+
+`cargo xtask clients` writes docs/clients.md from them.
 
 A check of a third-party client creates a `ClientResult` and notes each feature after it has seen it
 work. The run compares the rows with the committed ones; `--write-results` writes them instead.
@@ -77,7 +79,7 @@ class Results:
         return [name for name in ours if name not in self._seen]
 
     def write(self, is_whole):
-        """Writes the rows. Those of clients that did not run stay, unless every client of CI should have run."""
+        """Writes the rows, and keeps those of other clients. After a whole run, rows without a check go."""
         stale = self.unchecked() if is_whole else []
         kept = {name: row for name, row in self._committed.items() if name not in stale}
         rows = sorted({**kept, **self._seen}.values(), key=lambda row: row["client"].lower())

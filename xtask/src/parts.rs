@@ -98,6 +98,38 @@ const PARTS: &[ToolPart] = &[
         folder: "prometheus-client-0.26.0",
         recipe: Recipe::Python(&[&["prometheus-client==0.26.0"]]),
     },
+    // Third-party clients of the protocol. `tests/clients/pypi_clients.py` checks them.
+    ToolPart {
+        name: "codex-python-sdk",
+        folder: "codex-python-sdk-0.2.1",
+        recipe: Recipe::Python(&[&["codex-python-sdk==0.2.1"]]),
+    },
+    ToolPart {
+        name: "codex-app-server-client",
+        folder: "codex-app-server-client-0.1.0",
+        recipe: Recipe::Python(&[&["codex-app-server-client==0.1.0"]]),
+    },
+    // It declares Python 3.12, which Debian 12 does not have; its code runs with 3.11.
+    ToolPart {
+        name: "codex-app-server-sdk",
+        folder: "codex-app-server-sdk-0.4.1",
+        recipe: Recipe::Python(&[&["--ignore-requires-python", "codex-app-server-sdk==0.4.1"]]),
+    },
+    ToolPart {
+        name: "hermes-agent",
+        folder: "hermes-agent-0.19.0",
+        recipe: Recipe::Python(&[&["hermes-agent==0.19.0"]]),
+    },
+    ToolPart {
+        name: "codex-telegram",
+        folder: "codex-telegram-0.6.0",
+        recipe: Recipe::Python(&[&["codex-telegram==0.6.0"]]),
+    },
+    ToolPart {
+        name: "codex-autorunner",
+        folder: "codex-autorunner-2.2.3",
+        recipe: Recipe::Python(&[&["codex-autorunner==2.2.3"]]),
+    },
     ToolPart {
         name: TYPESCRIPT,
         folder: "typescript-5.9.3",
