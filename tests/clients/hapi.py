@@ -39,7 +39,7 @@ def hapi(bench):
 
     drive_page(bench, _PAGE, hub.address, _TOKEN, session)
     require_equal("the file of the command", (bench.workspace / "cloth.txt").read_text(), "woven\n")
-    result.works("page", "turn", "command approval")
+    result.works("page", "turn", "approval")
 
     hub.say(session, "may I dye?")
     hub.approve(session)

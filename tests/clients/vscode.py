@@ -18,8 +18,8 @@ _VERSION = "4.139.1"
 _PROOF = "cargo xtask prove vscode"
 _HELP = "`raddle shim install --vscode DIR`, and `VSCODE_AGENT_HOST_CODEX_SDK_ROOT=DIR`."
 _UNREADABLE = (
-    "only the preset \"full-access\" works, which asks for nothing: the others deny reading outside the "
-    "workspace, which the sandbox does not enforce and Raddle therefore rejects"
+    "Only the preset \"Full Access\" works, which asks for nothing. The others deny reading outside the "
+    "workspace; the sandbox does not enforce that, so Raddle rejects them."
 )
 _HOST_PROGRAM = Path(__file__).with_name("vscode_host_program.mjs")
 _PAGE_PROGRAM = Path(__file__).with_name("vscode_page_program.mjs")
