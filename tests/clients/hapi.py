@@ -50,6 +50,8 @@ def hapi(bench):
     inactive = wait_until(lambda: not hub.session(session)["active"])
     require(inactive, "the session is still active after it was archived")
     resumed = hub.post(f"/api/sessions/{session}/resume", {})["sessionId"]
+    active = wait_until(lambda: hub.session(resumed)["active"])
+    require(active, "the resumed session is not active")
     hub.say(resumed, "which cloth was it?")
     hub.wait_for_text(resumed, "linen")
     told = [text for role, text in model.asked()[-1] if role == "user" and text]

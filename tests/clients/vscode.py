@@ -91,6 +91,7 @@ def chat_page(bench):
     require_equal("the file of the command", (bench.workspace / "cloth.txt").read_text(), "woven\n")
     result.works("turn", "command")
     result.lacks("approval", _UNREADABLE)
+    result.lacks("resume", "Not tried on the page; the agent host beneath it resumes sessions.")
 
 
 class _Host:
