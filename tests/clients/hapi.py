@@ -31,7 +31,6 @@ def hapi(bench):
         ("woven", says("It is woven.")),
         ("may I dye?", [beyond("echo dyed | tee cloth.txt")]),
         ("dyed", says("It is dyed.")),
-        ("which cloth", says("linen")),
     ])
     model.configure(bench)
     hub = Hub(bench)
@@ -46,17 +45,7 @@ def hapi(bench):
     hub.wait_for_text(session, "It is dyed.")
     result.works("HTTP API")
 
-    hub.post(f"/api/sessions/{session}/archive", {})
-    inactive = wait_until(lambda: not hub.session(session)["active"])
-    require(inactive, "the session is still active after it was archived")
-    resumed = hub.post(f"/api/sessions/{session}/resume", {})["sessionId"]
-    active = wait_until(lambda: hub.session(resumed)["active"])
-    require(active, "the resumed session is not active")
-    hub.say(resumed, "which cloth was it?")
-    hub.wait_for_text(resumed, "linen")
-    told = [text for role, text in model.asked()[-1] if role == "user" and text]
-    require("what makes cloth?" in told[0], f"the model read {told!r}")
-    result.works("resume")
+    result.lacks("resume", "A message to a resumed session stays in the queue of the thread.")
 
 
 class Hub:
