@@ -39,7 +39,7 @@ def cli(bench):
     require_equal("the answer after the approval", seen["approved"], "It is woven.")
     require_equal("how often it was asked", len(seen["asked"]), 1)
     require_equal("the approved command's file", (bench.workspace / "cloth.txt").read_text(), "woven\n")
-    result.works("command approval")
+    result.works("approval")
     _resumed(model, seen, seen["resumed"])
     result.works("resume")
 
@@ -70,7 +70,7 @@ def app_server(bench):
     result.works("command")
     _resumed(model, seen, "".join(seen["resumed"]["pieces"]))
     result.works("resume")
-    result.lacks("approval", "the client drops every request of the server")
+    result.lacks("approval", "The client drops every request of the server.")
 
 
 def _run(bench, model, program, sdk, package):

@@ -41,7 +41,7 @@ def codex_codes(bench):
     require_equal("the answer after the approval", second["text"], "It is woven.")
     require_equal("how many commands it approved", len(second["approved"]), 1)
     require_equal("the file of the command", (bench.workspace / "cloth.txt").read_text(), "woven\n")
-    result.works("command approval")
+    result.works("approval")
     require_equal("the resumed thread", [second["thread"], second["earlierTurns"]], [first["thread"], 1])
     result.works("resume")
 

@@ -18,8 +18,8 @@ _VERSION = "4.139.1"
 _PROOF = "cargo xtask prove vscode"
 _HELP = "`raddle shim install --vscode DIR`, and `VSCODE_AGENT_HOST_CODEX_SDK_ROOT=DIR`."
 _UNREADABLE = (
-    "only the preset \"full-access\" works, which asks for nothing: the others deny reading outside the "
-    "workspace, which the sandbox does not enforce and Raddle therefore rejects"
+    "Only the preset \"Full Access\" works, which asks for nothing. The others deny reading outside the "
+    "workspace; the sandbox does not enforce that, so Raddle rejects them."
 )
 _HOST_PROGRAM = Path(__file__).with_name("vscode_host_program.mjs")
 _PAGE_PROGRAM = Path(__file__).with_name("vscode_page_program.mjs")
@@ -91,6 +91,7 @@ def chat_page(bench):
     require_equal("the file of the command", (bench.workspace / "cloth.txt").read_text(), "woven\n")
     result.works("turn", "command")
     result.lacks("approval", _UNREADABLE)
+    result.lacks("resume", "Not tried on the page; the agent host beneath it resumes sessions.")
 
 
 class _Host:

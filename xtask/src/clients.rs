@@ -21,6 +21,9 @@ const PAGE: &str = "docs/clients.md";
 /// The features that have a column of their own.
 const COLUMNS: [&str; 3] = ["turn", "approval", "resume"];
 
+/// Screenshots, with the client that each one shows.
+const SCREENSHOTS: &[(&str, &str)] = &[("VS Code's chat page", "images/vscode.png")];
+
 /// Result of one client's checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ClientResult {
@@ -156,6 +159,9 @@ fn write_section(out: &mut String, result: &ClientResult) -> Result<()> {
         out.push('\n');
     }
     writeln!(out, "Checked by `{}`.", result.checked_by)?;
+    if let Some((client, path)) = SCREENSHOTS.iter().find(|it| it.0 == result.client) {
+        writeln!(out, "\n![{client}, with Raddle as its agent]({path})")?;
+    }
     Ok(())
 }
 
