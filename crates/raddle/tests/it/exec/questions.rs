@@ -222,9 +222,7 @@ fn a_new_file_is_shown_and_its_answers_are_explained() {
 fn a_rule_is_offered_and_stored() {
     use std::os::unix::fs::PermissionsExt as _;
     let call = "{ call = 'exec_command', arguments = { cmd = './loom twill', login = false } }";
-    let harness = ExecHarness::new(&format!(
-        "[[answer]]\nmatch = 'weave'\nsteps = [{call}]\n"
-    ));
+    let harness = ExecHarness::new(&format!("[[answer]]\nmatch = 'weave'\nsteps = [{call}]\n"));
     let loom = harness.work.path().join("loom");
     fs::write(&loom, "#!/bin/sh\necho woven\n").expect("a program");
     fs::set_permissions(&loom, fs::Permissions::from_mode(0o755)).expect("its mode");
