@@ -1,7 +1,7 @@
 """Third-party clients from npm and crates.io.
 
-`hapi` is not among them yet: it sets an environment variable for each thread, with
-`shell_environment_policy.set` in the request, which the server rejects. hapi.py has its check.
+`hapi` is not among them yet: its check in hapi.py has not passed since the server accepts the variable
+that it sets for each thread, with `shell_environment_policy.set` in the request.
 """
 
 import ai_sdk

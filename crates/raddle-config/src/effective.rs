@@ -22,6 +22,7 @@ const THREAD_KEYS: &[&str] = &[
     "permissions",
     "sandbox_mode",
     "sandbox_workspace_write",
+    keys::VARIABLES_TABLE,
 ];
 
 /// The key for limits on models, which also apply to threads without tools.
@@ -212,7 +213,7 @@ impl EffectiveConfig<'_> {
             return Ok(());
         }
         let key = quoted(key);
-        let what = match is_known || key == "shell_environment_policy" {
+        let what = match is_known {
             true => format!(
                 "`{key}` applies to the whole server and cannot be set in a request; leave it out of `config`, or \
                  set it in the server's configuration"

@@ -135,6 +135,8 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("sandbox_bwrap_path", Kind::Text, "the system's, if root owns it and it is in `/usr/bin`, `/bin` or `/usr/local/bin`", "the absolute path of another bubblewrap; `PATH` is never searched for it"),
     key("allow_login_shell", Kind::Flag, "false", "whether the agent may use a login shell, which reads your profile with the keys that it exports; never outside its sandbox"),
     key("login_shell_path", Kind::Flag, "true", "whether the `PATH` of commands includes that of your login shell; the server starts the shell once for that, and reads nothing else from it"),
+    key(VARIABLES_TABLE, Kind::Table, "", "environment variables of the agent's commands"),
+    key("shell_environment_policy.set", Kind::TextTable, "none", "variables to set, by name, see [policy](policy.md#variables-of-commands)"),
     key("sandbox_workspace_write", Kind::Table, "", "options of the mode `workspace-write`"),
     key("sandbox_workspace_write.network_access", Kind::Flag, "false", "whether commands may use the network"),
     key("sandbox_workspace_write.writable_roots", Kind::Texts, "none", "absolute paths that commands may write beside the workspace"),
@@ -219,8 +221,8 @@ const ENVIRONMENT_KEYS: &[&str] = &[
 ];
 
 /// The keys, with all keys below them, that name programs to start, sources and destinations of
-/// model keys, or the prices by which money limits are counted. Some are read by other programs
-/// that share the file, or will be by later versions.
+/// model keys, the variables of commands, or the prices by which money limits are counted. Some are
+/// read by other programs that share the file, or will be by later versions.
 const GUARDED_KEYS: &[&str] = &[
     "allow_login_shell",
     "hooks",
@@ -231,7 +233,11 @@ const GUARDED_KEYS: &[&str] = &[
     "prices",
     "remote_clients_set_programs",
     "sandbox_bwrap_path",
+    VARIABLES_TABLE,
 ];
+
+/// The table of variables of commands. Of the reference's members, the server reads `set` alone.
+pub(crate) const VARIABLES_TABLE: &str = "shell_environment_policy";
 
 /// The flag that lets remote clients write those keys.
 pub(crate) const REMOTE_FLAG: &str = "remote_clients_set_programs";

@@ -40,6 +40,7 @@ const KNOWN_SECRETS: &[(&str, SecretKind)] = &[
     ),
     ("model_providers.NAME.oauth.device_url", SecretKind::Address),
     ("model_providers.NAME.auth.args", SecretKind::Words),
+    ("shell_environment_policy.set", SecretKind::All),
     // Its keys are paths, which may contain any word.
     ("projects", SecretKind::No),
 ];

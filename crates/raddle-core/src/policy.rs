@@ -9,6 +9,7 @@ mod amendment;
 pub mod approval_digest;
 mod clients;
 mod command;
+pub mod command_variables;
 mod harmless;
 mod judge;
 mod managed_limits;

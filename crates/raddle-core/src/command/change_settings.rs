@@ -88,6 +88,7 @@ settings_change! {
     profile: Option<PermissionProfile>,
     client_tools: Vec<Value>,
     no_environment: bool,
+    variables: BTreeMap<String, String>,
     window: Option<u64>,
     compact_above: Option<u64>,
     turn_budget: SpendLimits,

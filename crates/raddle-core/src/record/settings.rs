@@ -67,6 +67,9 @@ pub struct Settings {
     /// Whether the agent has no environment, and so no built-in tools.
     #[serde(rename = "nowhere", default, skip_serializing_if = "super::is_false")]
     pub no_environment: bool,
+    /// Environment variables that a client or the configuration sets for the agent's commands.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
     /// Context window of the model, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,

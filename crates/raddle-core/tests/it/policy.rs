@@ -2,6 +2,8 @@
 
 /// Digests of approvals: one value for each kind of act.
 mod approval_digests;
+/// Variables of commands: their names, and where they are set.
+mod command_variables;
 /// Limits beside acts: of clients, folder walks and hosts.
 mod managed;
 

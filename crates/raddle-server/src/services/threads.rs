@@ -33,7 +33,9 @@ use raddle_agent::{
 };
 use raddle_config::permissions::{self, SandboxChoice};
 use raddle_config::providers::choose;
-use raddle_config::{APPROVAL_POLICY, EffectiveConfig, SettingError, State, budget};
+use raddle_config::{
+    APPROVAL_POLICY, EffectiveConfig, SettingError, State, budget, command_variables,
+};
 use raddle_core::ports::{BoxFuture, ReadError};
 use raddle_core::{
     ApprovalPolicy, Cause, ChangeSettings, Command, CommandOutcome, Interrupt, PermissionProfile,
@@ -268,6 +270,7 @@ pub(crate) fn settings(
         profile: choice.profile,
         client_tools,
         no_environment: environment.no_environment.unwrap_or_default(),
+        variables: command_variables::variables(&config)?,
         ..Settings::default()
     })
 }

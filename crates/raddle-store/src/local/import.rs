@@ -416,6 +416,7 @@ fn reset(settings: &Settings) -> Settings {
         profile: None,
         client_tools: Vec::new(),
         no_environment: settings.no_environment,
+        variables: BTreeMap::new(),
         window: settings.window,
         compact_above: settings.compact_above,
         turn_budget: settings.turn_budget,

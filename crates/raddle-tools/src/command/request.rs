@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use raddle_core::policy::{Act, ActKind, ParsedScript, approval_digest};
+use raddle_core::policy::{Act, ActKind, ParsedScript, approval_digest, command_variables};
 use raddle_core::ports::ToolIntent;
 use raddle_core::{CommandRun, ItemBody, Sandbox, Settings, ToolCall};
 use raddle_sandbox::FileHolds;
@@ -379,13 +379,18 @@ impl CommandRequest {
         folders(settings, &self.cwd, self.beyond)
     }
 
+    /// Returns the variables that the thread sets for this command. An approval covers them.
+    pub(super) fn variables(&self, settings: &Settings) -> BTreeMap<String, String> {
+        command_variables::of_command(settings, !self.beyond && is_confined(settings))
+    }
+
     /// Returns the subject of an approval of this command. It may block on the disk.
     pub(super) fn subject(&self, settings: &Settings, holds: &FileHolds) -> ApprovalSubject {
         shell::approval_subject(DigestInput {
             words: &self.words,
             commands: &self.script().commands,
             cwd: &self.cwd.display().to_string(),
-            environment: &BTreeMap::new(),
+            environment: &self.variables(settings),
             scope: &approval_digest::launch_scope(settings, self.beyond, self.tty),
             folders: &self.folders(settings),
             written: Some(holds.written()),

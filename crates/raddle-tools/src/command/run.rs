@@ -1,5 +1,6 @@
 //! Runs one command, from its start until its call has ended.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -196,6 +197,7 @@ impl CommandRequest {
             true => Some(self.names()),
             false => None,
         };
+        let set = self.variables(&settings);
         let plan_task = tokio::task::spawn_blocking(move || {
             check_folder(&settings)?;
             let (path, more) = match names {
@@ -205,7 +207,7 @@ impl CommandRequest {
                 }
                 None => (path, &[][..]),
             };
-            let env = variables(path, more);
+            let env = variables(path, set, more);
             if beyond {
                 let confinement = raddle_sandbox::Confinement {
                     policy: raddle_sandbox::Policy::FullAccess,
@@ -265,12 +267,18 @@ impl CommandRequest {
     }
 }
 
-/// Returns the environment of a command with these variables added. `path` replaces `PATH`, if it
-/// is not the server's own.
-fn variables(path: Option<OsString>, more: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
-    let set = VARIABLES.iter().chain(more);
-    let set = set.map(|(name, value)| ((*name).to_owned(), Some((*value).to_owned())));
-    let mut env = environment::of(std::env::vars_os(), &set.collect());
+/// Returns the environment of a command with the variables of its thread (`set`) and further ones
+/// (`more`), which take precedence. `path` replaces `PATH`, if it is not the server's own.
+fn variables(
+    path: Option<OsString>,
+    set: BTreeMap<String, String>,
+    more: &[(&str, &str)],
+) -> Vec<(OsString, OsString)> {
+    let own = VARIABLES.iter().chain(more);
+    let own = own.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let changes = set.into_iter().chain(own);
+    let changes = changes.map(|(name, value)| (name, Some(value)));
+    let mut env = environment::of(std::env::vars_os(), &changes.collect());
     if let Some(path) = path {
         env.retain(|(name, _)| name != "PATH");
         env.push(("PATH".into(), path));

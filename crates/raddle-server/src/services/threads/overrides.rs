@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use raddle_config::permissions::{self, SandboxChoice};
-use raddle_config::{EffectiveConfig, State, budget};
+use raddle_config::{EffectiveConfig, State, budget, command_variables};
 use raddle_core::{Scope, SettingsChange};
 use raddle_protocol as wire;
 use serde_json::Value;
@@ -107,6 +107,7 @@ impl Overrides<'_> {
             developer_instructions: as_change(self.developer_instructions),
             turn_budget: budget(Scope::Turn)?,
             thread_budget: budget(Scope::Thread)?,
+            variables: command_variables::variables_of_request(&config)?,
             ..SettingsChange::default()
         })
     }

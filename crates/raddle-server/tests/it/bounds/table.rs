@@ -218,6 +218,42 @@ const CONFIG_ALWAYS: &[Probe] = &[
         Refused("shell_environment_policy"),
     ),
     Probe(
+        r#"{"shell_environment_policy": {"set": {"A": "b"}, "exclude": ["C"]}}"#,
+        Refused("`exclude` under [shell_environment_policy] is not used here"),
+    ),
+    Probe(
+        r#"{"shell_environment_policy.set.HAPI_SESSION_ID": "s1"}"#,
+        Shows(CONFIGURED),
+    ),
+    Probe(
+        r#"{"shell_environment_policy": {"set": {"AI_AGENT": "a"}}}"#,
+        Shows(CONFIGURED),
+    ),
+    Probe(
+        r#"{"shell_environment_policy.set.A": "b", "shell_environment_policy": {"set": {"A": "c"}}}"#,
+        Refused("bound the same and differ"),
+    ),
+    Probe(
+        r#"{"shell_environment_policy.set.PATH": "/x"}"#,
+        Refused("`shell_environment_policy.set.PATH`: a variable of this name bounds commands"),
+    ),
+    Probe(
+        r#"{"shell_environment_policy.set.https_proxy": "http://x"}"#,
+        Refused("https_proxy"),
+    ),
+    Probe(
+        r#"{"shell_environment_policy.set.A": 5}"#,
+        Refused("a value must be a string"),
+    ),
+    Probe(
+        r#"{"shell_environment_policy.set": "A=b"}"#,
+        Refused("must be a table of strings"),
+    ),
+    Probe(
+        r#"{"shell_environment_policy": "none"}"#,
+        Refused("shell_environment_policy"),
+    ),
+    Probe(
         r#"{"allow_login_shell": true}"#,
         Refused("allow_login_shell"),
     ),

@@ -159,6 +159,7 @@ fn a_remote_client_names_no_programs() {
             ),
             ("sandbox_bwrap_path", json!("/tmp/bwrap"), false),
             ("allow_login_shell", json!(true), false),
+            ("shell_environment_policy.set.A", json!("x"), false),
             (
                 "prices",
                 json!([{"provider": "y", "model": "*", "input": 0, "output": 0}]),

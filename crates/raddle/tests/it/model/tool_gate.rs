@@ -159,6 +159,41 @@ fn a_command_gets_only_the_path_of_the_users_profile() {
     }
 }
 
+/// The configuration and the request set variables. Outside the sandbox only labels are set.
+#[test]
+fn a_thread_sets_variables_of_its_commands() {
+    let cmd = "echo \"[${HAPI_SESSION_ID:-none} ${PLAIN:-none} ${AI_AGENT:-none}]\"";
+    for (more, expected) in [
+        ("", "[s1 yes editor]"),
+        (
+            ", sandbox_permissions = 'require_escalated'",
+            "[s1 none editor]",
+        ),
+    ] {
+        let call = format!(
+            "{{ call = 'exec_command', arguments = {{ cmd = '{cmd}', login = false{more} }} }}"
+        );
+        let mock = super::MockModel::start(&script(&call));
+        let mut arguments = mock.arguments(&[]);
+        let setting = ["-c", "shell_environment_policy.set.AI_AGENT=editor"];
+        arguments.extend(setting.map(str::to_owned));
+        let mut client = MockClient::of(mock, &arguments);
+        let config = json!({
+            "shell_environment_policy.set.HAPI_SESSION_ID": "s1",
+            "shell_environment_policy.set.PLAIN": "yes",
+        });
+        let work = client.work();
+        client.ask("thread/start", json!({"cwd": work, "config": config}));
+        let id = json!(client.last_id);
+        let started = client.until(|it| it["id"] == id && it["method"].is_null());
+        let started = started.last().cloned().unwrap_or_default();
+        let thread = started["result"]["thread"]["id"].as_str();
+        client.thread = thread.expect("a thread").to_owned();
+        let (_, tool_output) = act(&mut client, workspace(), "accept");
+        assert!(tool_output.contains(expected), "{more}: {tool_output}");
+    }
+}
+
 /// The approval of a program by name does not cover a program that the sandbox could have written
 /// under that name: an activated environment has a folder of the workspace first in `PATH`.
 #[test]
