@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use raddle_core::Settings;
 use raddle_core::policy::command_variables::{VariableError, check, of_command};
+use serde_json::json;
 
-/// Where a variable is set.
+/// The commands for which a variable is set.
 #[derive(Debug, PartialEq)]
-enum Place {
-    Everywhere,
-    InSandboxes,
-    Nowhere(VariableError),
+enum Commands {
+    All,
+    Sandboxed,
+    Rejected(VariableError),
 }
 
-use Place::{Everywhere, InSandboxes, Nowhere};
+use Commands::{All, Rejected, Sandboxed};
 
-fn place(name: &str, value: &str) -> Place {
+fn commands_with(name: &str, value: &str) -> Commands {
     let settings = Settings {
         variables: BTreeMap::from([(name.to_owned(), value.to_owned())]),
         ..Settings::default()
@@ -25,13 +26,13 @@ fn place(name: &str, value: &str) -> Place {
         Err((faulty, error)) => {
             assert_eq!(faulty, name);
             assert!(inside.is_empty() && outside.is_empty(), "{name}={value}");
-            Nowhere(error)
+            Rejected(error)
         }
         Ok(()) => {
             assert_eq!(inside, settings.variables);
             match outside.is_empty() {
-                true => InSandboxes,
-                false => Everywhere,
+                true => Sandboxed,
+                false => All,
             }
         }
     }
@@ -42,54 +43,54 @@ fn a_variable_is_set_by_its_name_and_value() {
     let (long, longest) = ("a".repeat(257), "a".repeat(4097));
     let (long, longest) = (long.as_str(), longest.as_str());
     for (name, value, expected) in [
-        ("HAPI_SESSION_ID", "3f0c-12", Everywhere),
-        ("CLIENT_THREAD_ID", "t:1", Everywhere),
-        ("AI_AGENT", "editor_1.2", Everywhere),
+        ("HAPI_SESSION_ID", "3f0c-12", All),
+        ("CLIENT_THREAD_ID", "t:1", All),
+        ("AI_AGENT", "editor_1.2", All),
         // These could be an option, a path or several words to an approved line.
-        ("AI_AGENT", "-x", InSandboxes),
-        ("AI_AGENT", "./x", InSandboxes),
-        ("AI_AGENT", "a b", InSandboxes),
-        ("AI_AGENT", "$(x)", InSandboxes),
-        ("AI_AGENT", "", InSandboxes),
-        ("AI_AGENT", long, InSandboxes),
-        ("ai_agent", "a", InSandboxes),
-        ("AWS_ACCESS_KEY_ID", "a", InSandboxes),
-        ("CC", "/tmp/x", InSandboxes),
-        ("CI", "1", InSandboxes),
-        ("TZ", "UTC", InSandboxes),
-        ("PATH", "/x", Nowhere(VariableError::Reserved)),
-        ("HOME", "/x", Nowhere(VariableError::Reserved)),
-        ("TMPDIR", "/x", Nowhere(VariableError::Reserved)),
-        ("LD_PRELOAD", "/x.so", Nowhere(VariableError::Reserved)),
-        ("BASH_ENV", "/x", Nowhere(VariableError::Reserved)),
-        ("ENV", "/x", Nowhere(VariableError::Reserved)),
-        ("GIT_SSH_COMMAND", "x", Nowhere(VariableError::Reserved)),
-        ("GIT_CONFIG_COUNT", "0", Nowhere(VariableError::Reserved)),
-        ("GIT_SESSION_ID", "a", Nowhere(VariableError::Reserved)),
-        ("PYTHONSTARTUP", "/x", Nowhere(VariableError::Reserved)),
-        ("NODE_OPTIONS", "-r x", Nowhere(VariableError::Reserved)),
-        ("npm_config_x", "x", Nowhere(VariableError::Reserved)),
-        ("RUSTC_WRAPPER", "x", Nowhere(VariableError::Reserved)),
-        ("EDITOR", "x", Nowhere(VariableError::Reserved)),
-        ("HTTPS_PROXY", "x", Nowhere(VariableError::Reserved)),
-        ("no_proxy", "*", Nowhere(VariableError::Reserved)),
-        ("RADDLE_HOME", "/x", Nowhere(VariableError::Reserved)),
-        ("", "a", Nowhere(VariableError::BadName)),
-        ("1A", "a", Nowhere(VariableError::BadName)),
-        ("A=B", "a", Nowhere(VariableError::BadName)),
-        ("A B", "a", Nowhere(VariableError::BadName)),
+        ("AI_AGENT", "-x", Sandboxed),
+        ("AI_AGENT", "./x", Sandboxed),
+        ("AI_AGENT", "a b", Sandboxed),
+        ("AI_AGENT", "$(x)", Sandboxed),
+        ("AI_AGENT", "", Sandboxed),
+        ("AI_AGENT", long, Sandboxed),
+        ("ai_agent", "a", Sandboxed),
+        ("AWS_ACCESS_KEY_ID", "a", Sandboxed),
+        ("CC", "/tmp/x", Sandboxed),
+        ("CI", "1", Sandboxed),
+        ("TZ", "UTC", Sandboxed),
+        ("PATH", "/x", Rejected(VariableError::Reserved)),
+        ("HOME", "/x", Rejected(VariableError::Reserved)),
+        ("TMPDIR", "/x", Rejected(VariableError::Reserved)),
+        ("LD_PRELOAD", "/x.so", Rejected(VariableError::Reserved)),
+        ("BASH_ENV", "/x", Rejected(VariableError::Reserved)),
+        ("ENV", "/x", Rejected(VariableError::Reserved)),
+        ("GIT_SSH_COMMAND", "x", Rejected(VariableError::Reserved)),
+        ("GIT_CONFIG_COUNT", "0", Rejected(VariableError::Reserved)),
+        ("GIT_SESSION_ID", "a", Rejected(VariableError::Reserved)),
+        ("PYTHONSTARTUP", "/x", Rejected(VariableError::Reserved)),
+        ("NODE_OPTIONS", "-r x", Rejected(VariableError::Reserved)),
+        ("npm_config_x", "x", Rejected(VariableError::Reserved)),
+        ("RUSTC_WRAPPER", "x", Rejected(VariableError::Reserved)),
+        ("EDITOR", "x", Rejected(VariableError::Reserved)),
+        ("HTTPS_PROXY", "x", Rejected(VariableError::Reserved)),
+        ("no_proxy", "*", Rejected(VariableError::Reserved)),
+        ("RADDLE_HOME", "/x", Rejected(VariableError::Reserved)),
+        ("", "a", Rejected(VariableError::BadName)),
+        ("1A", "a", Rejected(VariableError::BadName)),
+        ("A=B", "a", Rejected(VariableError::BadName)),
+        ("A B", "a", Rejected(VariableError::BadName)),
         (
             "BASH_FUNC_ls%%",
             "() { x; }",
-            Nowhere(VariableError::BadName),
+            Rejected(VariableError::BadName),
         ),
-        ("É", "a", Nowhere(VariableError::BadName)),
-        (long, "a", Nowhere(VariableError::BadName)),
-        ("A", "a\nb", Nowhere(VariableError::BadValue)),
-        ("A", "a\0b", Nowhere(VariableError::BadValue)),
-        ("A", longest, Nowhere(VariableError::BadValue)),
+        ("É", "a", Rejected(VariableError::BadName)),
+        (long, "a", Rejected(VariableError::BadName)),
+        ("A", "a\nb", Rejected(VariableError::BadValue)),
+        ("A", "a\0b", Rejected(VariableError::BadValue)),
+        ("A", longest, Rejected(VariableError::BadValue)),
     ] {
-        assert_eq!(place(name, value), expected, "{name}={value}");
+        assert_eq!(commands_with(name, value), expected, "{name}={value}");
     }
 }
 
@@ -103,11 +104,22 @@ fn the_number_of_variables_is_limited() {
     assert_eq!(check(&variables(65)), Err(("A064", VariableError::TooMany)));
 }
 
-/// Journals of earlier versions have no variables, and those without variables stay as they are.
+/// Journals of earlier versions have no variables, and settings without variables are stored as
+/// they were then.
 #[test]
-fn settings_without_variables_are_stored_as_before() {
-    let stored = serde_json::to_value(Settings::default()).expect("JSON");
-    assert_eq!(stored.get("variables"), None);
-    let read: Settings = serde_json::from_value(stored).expect("settings");
-    assert_eq!(read, Settings::default());
+fn variables_are_an_optional_member_of_stored_settings() {
+    let variables = BTreeMap::from([("A".to_owned(), "b".to_owned())]);
+    for (variables, expected) in [
+        (BTreeMap::new(), None),
+        (variables, Some(json!({"A": "b"}))),
+    ] {
+        let settings = Settings {
+            variables,
+            ..Settings::default()
+        };
+        let stored = serde_json::to_value(&settings).expect("JSON");
+        assert_eq!(stored.get("variables"), expected.as_ref());
+        let read: Settings = serde_json::from_value(stored).expect("settings");
+        assert_eq!(read, settings);
+    }
 }
