@@ -32,13 +32,13 @@ const PROFILES: [&str; 4] = [
 ];
 
 /// A workspace with a file, and a file outside.
-struct Folders {
+struct ReadFixture {
     _top: TempDir,
     work: PathBuf,
     diary: PathBuf,
 }
 
-impl Folders {
+impl ReadFixture {
     fn new() -> Self {
         let top = tempfile::tempdir().expect("a folder");
         let plain = top.path().canonicalize().expect("its real path");
@@ -76,9 +76,9 @@ fn result_of(client: &mut MockClient, method: &str, params: Value) -> Value {
 fn a_denied_root_cannot_be_read_by_commands_and_tools() {
     let mut client = client();
     for (profile, is_open) in [("reader", false), ("writer", false), ("open", true)] {
-        let folders = Folders::new();
+        let fixture = ReadFixture::new();
         let config = json!({ "default_permissions": profile });
-        let params = json!({ "cwd": folders.work, "config": config });
+        let params = json!({ "cwd": fixture.work, "config": config });
         let started = result_of(&mut client, "thread/start", params);
         let thread = started["result"]["thread"]["id"].clone();
         assert!(thread.is_string(), "{profile}: {started}");
@@ -95,16 +95,16 @@ fn a_denied_root_cannot_be_read_by_commands_and_tools() {
 #[test]
 fn a_denied_root_cannot_be_read_by_a_command_of_the_client() {
     let mut client = client();
-    let folders = Folders::new();
+    let fixture = ReadFixture::new();
     let mut cat = |path: &Path| {
-        let params = json!({ "command": ["cat", path], "cwd": folders.work });
+        let params = json!({ "command": ["cat", path], "cwd": fixture.work });
         let answer = result_of(&mut client, "command/exec", params);
         answer["result"]["stdout"].clone()
     };
-    assert_eq!(cat(&folders.work.join("cloth")), "woven of wool\n");
-    assert_eq!(cat(&folders.diary), "");
+    assert_eq!(cat(&fixture.work.join("cloth")), "woven of wool\n");
+    assert_eq!(cat(&fixture.diary), "");
     // The workspace would be the whole disk.
-    let params = json!({ "command": ["cat", folders.diary], "cwd": "/" });
+    let params = json!({ "command": ["cat", fixture.diary], "cwd": "/" });
     let answer = result_of(&mut client, "command/exec", params);
     assert!(answer["error"].is_object(), "{answer}");
 }
