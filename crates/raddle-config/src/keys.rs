@@ -132,7 +132,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("permissions.NAME", Kind::Table, "", "one profile"),
     key("permissions.NAME.extends", Kind::Text, "none", "the profile that it extends"),
     key("permissions.NAME.description", Kind::Text, "none", "a description for people"),
-    key("permissions.NAME.filesystem", Kind::AccessTable, "that of the extended profile", "`read` or `write` for `:root`, `:minimal`, `:project_roots`, `:slash_tmp`, `:tmpdir` or an absolute path; `deny` for `:root`"),
+    key("permissions.NAME.filesystem", Kind::AccessTable, "that of the extended profile", "`read` or `write` for `:root`, `:project_roots`, `:slash_tmp`, `:tmpdir` or an absolute path; `deny` for `:root`; `read` for `:minimal`"),
     key("permissions.NAME.network", Kind::Table, "", "network access"),
     key("permissions.NAME.network.enabled", Kind::Flag, "that of the extended profile, else false", "whether commands may use the network"),
     key("sandbox_accept_tier", Kind::OneOf(&["A", "B"]), "`A`", "with `B`, commands may write folders even on machines that cannot protect names in them"),

@@ -101,7 +101,12 @@ impl RuleSet {
         };
         let own = rule_set.open_home(tier)?;
         if let ReadScope::Listed(paths) = &rules.read {
+            let own = rules.settings.iter();
+            let own: Vec<PathBuf> = own.filter_map(|it| fs::canonicalize(it).ok()).collect();
+            let is_own = |path: &PathBuf| own.iter().any(|it| path.starts_with(it));
             rule_set.read = listed(paths)?;
+            // The server's own paths stay hidden, although a deeper path wins.
+            rule_set.read.retain(|it| !is_own(it));
             rule_set.system = SYSTEM
                 .iter()
                 .filter_map(|it| system(Path::new(it)))
