@@ -17,10 +17,7 @@ from services import Service, end_descendants
 _VERSION = "4.139.1"
 _PROOF = "cargo xtask prove vscode"
 _HELP = "`raddle shim install --vscode DIR`, and `VSCODE_AGENT_HOST_CODEX_SDK_ROOT=DIR`."
-_UNREADABLE = (
-    "Only the preset \"Full Access\" works, which asks for nothing. The others deny reading outside the "
-    "workspace; the sandbox does not enforce that, so Raddle rejects them."
-)
+_UNTRIED = 'Not tried. The checks use the preset "Full Access", which asks for nothing.'
 _HOST_PROGRAM = Path(__file__).with_name("vscode_host_program.mjs")
 _PAGE_PROGRAM = Path(__file__).with_name("vscode_page_program.mjs")
 _SCREENSHOT = Path(__file__).resolve().parents[2] / "docs/images/vscode.png"
@@ -64,9 +61,7 @@ def agent_host(bench):
     require("what makes cloth?" in json.dumps(model.bodies()[-1]), "the model did not read the first turn")
     result.works("resume")
 
-    # Its other presets forbid to read outside the workspace.
-    require_equal("the end of a turn", host.run("default")["turn"]["end"], "chat/error")
-    result.lacks("approval", _UNREADABLE)
+    result.lacks("approval", _UNTRIED)
 
 
 def chat_page(bench):
@@ -90,7 +85,7 @@ def chat_page(bench):
     drive_page(bench, _PAGE_PROGRAM, f"http://127.0.0.1:{port}", bench.workspace, _SCREENSHOT)
     require_equal("the file of the command", (bench.workspace / "cloth.txt").read_text(), "woven\n")
     result.works("turn", "command")
-    result.lacks("approval", _UNREADABLE)
+    result.lacks("approval", _UNTRIED)
     result.lacks("resume", "Not tried on the page; the agent host beneath it resumes sessions.")
 
 

@@ -183,6 +183,13 @@ fn environment(settings: &Settings, now: Timestamp) -> String {
         Sandbox::External { network } => ("as the host's own sandbox allows", *network),
     };
     lines.push(format!("files: {files}"));
+    if let Some(reads) = settings.sandbox.reads() {
+        let others = reads.iter().map(|it| format!(", {it}"));
+        let others: String = others.collect();
+        lines.push(format!(
+            "readable: only the workspace, writable folders, the system's files{others}"
+        ));
+    }
     lines.push(format!("network: {}", if network { "yes" } else { "no" }));
     let asks = match &settings.approval {
         ApprovalPolicy::Untrusted => "before every command not known to be harmless",

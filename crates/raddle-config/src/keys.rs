@@ -32,6 +32,8 @@ pub(crate) enum Kind {
     Tables,
     /// A table of texts with free names.
     TextTable,
+    /// Access levels by path; the code that reads it checks its entries.
+    AccessTable,
     /// A table whose keys are further keys.
     Table,
     /// Stored for clients unchanged; the server does not read it.
@@ -51,6 +53,7 @@ impl Kind {
             Self::Texts => "a list of strings".to_owned(),
             Self::Tables => "a list of tables".to_owned(),
             Self::TextTable => "a table of strings".to_owned(),
+            Self::AccessTable => "a table of access levels".to_owned(),
             Self::Table => "a table".to_owned(),
             Self::ClientOwned => "anything".to_owned(),
         }
@@ -77,7 +80,8 @@ impl Kind {
             Self::TextTable => value
                 .as_table()
                 .is_some_and(|it| it.values().all(toml::Value::is_str)),
-            Self::Table => value.is_table(),
+            // A level that is left out as invalid would leave a wider profile.
+            Self::Table | Self::AccessTable => value.is_table(),
             Self::ClientOwned => true,
         }
     }
@@ -128,7 +132,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("permissions.NAME", Kind::Table, "", "one profile"),
     key("permissions.NAME.extends", Kind::Text, "none", "the profile that it extends"),
     key("permissions.NAME.description", Kind::Text, "none", "a description for people"),
-    key("permissions.NAME.filesystem", Kind::TextTable, "that of the extended profile", "`read` or `write` for `:root`, `:project_roots`, `:slash_tmp`, `:tmpdir` or an absolute path"),
+    key("permissions.NAME.filesystem", Kind::AccessTable, "that of the extended profile", "`read` or `write` for `:root`, `:project_roots`, `:slash_tmp`, `:tmpdir` or an absolute path; `deny` for `:root`; `read` for `:minimal`"),
     key("permissions.NAME.network", Kind::Table, "", "network access"),
     key("permissions.NAME.network.enabled", Kind::Flag, "that of the extended profile, else false", "whether commands may use the network"),
     key("sandbox_accept_tier", Kind::OneOf(&["A", "B"]), "`A`", "with `B`, commands may write folders even on machines that cannot protect names in them"),

@@ -3,8 +3,9 @@
 //!
 //! A profile that no sandbox here can enforce is rejected. It is never replaced by a wider one.
 
-use raddle_core::PermissionProfile;
-use raddle_protocol::{ReadOnlySandboxPolicy, SandboxPolicy, WorkspaceWriteSandboxPolicy};
+use std::path::{Component, Path, PathBuf};
+
+use raddle_core::{PermissionProfile, Sandbox};
 
 use crate::effective::EffectiveConfig;
 use crate::sandbox_mode;
@@ -38,7 +39,7 @@ const EXTENDS_MAX: usize = 8;
 #[derive(Debug)]
 pub struct SandboxChoice {
     /// Sandbox of the tools.
-    pub policy: SandboxPolicy,
+    pub sandbox: Sandbox,
     /// The profile, unless a mode names the sandbox.
     pub profile: Option<PermissionProfile>,
 }
@@ -53,15 +54,15 @@ pub fn of_profile(config: &EffectiveConfig<'_>, id: &str) -> Result<SandboxChoic
     };
     if id == FULL_ACCESS {
         return Ok(SandboxChoice {
-            policy: SandboxPolicy::DangerFullAccess,
+            sandbox: Sandbox::FullAccess,
             profile: profile(None),
         });
     }
     let access = access(config, id, &mut Vec::new())?;
     let extends = table(config, id).and_then(|it| it.get("extends")?.as_str());
     Ok(SandboxChoice {
-        policy: access
-            .policy()
+        sandbox: access
+            .sandbox(raddle_sandbox::scratch_folders())
             .map_err(|what| invalid_profile(config, id, &what))?,
         profile: profile(extends),
     })
@@ -84,7 +85,7 @@ pub fn of_config(
 /// Rejects an invalid mode of the configuration, even where a request or a profile overrides it:
 /// the mistake would otherwise go unnoticed.
 pub fn check_mode(config: &EffectiveConfig<'_>) -> Result<(), SettingError> {
-    sandbox_mode::policy(config, None).map(drop)
+    sandbox_mode::sandbox(config, None).map(drop)
 }
 
 /// Returns the sandboxes that the request's own configuration names, each with its key.
@@ -106,7 +107,7 @@ fn of_mode(
     mode: Option<&str>,
 ) -> Result<SandboxChoice, SettingError> {
     Ok(SandboxChoice {
-        policy: sandbox_mode::policy(config, mode)?,
+        sandbox: sandbox_mode::sandbox(config, mode)?,
         profile: None,
     })
 }
@@ -173,6 +174,8 @@ fn invalid_profile(config: &EffectiveConfig<'_>, id: &str, what: &str) -> Settin
 /// Access level of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
+    /// Not even reading; only for `:root`.
+    Deny,
     Read,
     Write,
 }
@@ -192,6 +195,8 @@ impl Level {
 struct ProfileAccess {
     /// Access to every file.
     root: Option<Level>,
+    /// Whether the system's programs and settings are listed as readable.
+    minimal: bool,
     workspace: Option<Level>,
     tmp: Option<Level>,
     tmpdir: Option<Level>,
@@ -280,11 +285,22 @@ impl ProfileAccess {
     }
 
     fn read_path_entry(&mut self, path_name: &str, value: &toml::Value) -> Result<(), String> {
-        let level = level(path_name, value)?;
+        let value = match (path_name, value) {
+            // The same as the level alone.
+            (":project_roots" | ":workspace_roots", toml::Value::Table(entries))
+                if entries.len() == 1 =>
+            {
+                entries.get(".").unwrap_or(value)
+            }
+            _ => value,
+        };
+        let level = match (path_name, value.as_str()) {
+            (":root", Some("deny")) => Level::Deny,
+            _ => level(path_name, value)?,
+        };
         match path_name {
             ":root" => self.root = Some(level),
-            // Already readable where the whole disk is.
-            ":minimal" if level == Level::Read => {}
+            ":minimal" if level == Level::Read => self.minimal = true,
             ":project_roots" | ":workspace_roots" => self.workspace = Some(level),
             ":slash_tmp" => self.tmp = Some(level),
             ":tmpdir" => self.tmpdir = Some(level),
@@ -294,8 +310,8 @@ impl ProfileAccess {
             }
             _ => {
                 return Err(format!(
-                    "`{path_name}` is not supported here; name :root, :project_roots, :slash_tmp, :tmpdir or an \
-                     absolute path"
+                    "`{path_name}` is not supported here; name :root, :minimal, :project_roots, :slash_tmp, \
+                     :tmpdir or an absolute path"
                 ));
             }
         }
@@ -318,17 +334,22 @@ impl ProfileAccess {
     }
 
     /// Returns the sandbox that enforces the access, or why none does.
-    fn policy(self) -> Result<SandboxPolicy, String> {
+    ///
+    /// `scratch`: the real paths of `/tmp` and of the folder that `TMPDIR` names.
+    fn sandbox(self, scratch: &(PathBuf, Option<PathBuf>)) -> Result<Sandbox, String> {
         let is_writable = |it: Option<Level>| it == Some(Level::Write);
+        let has_tmpdir = scratch.1.is_some();
         let writes = self.paths.iter().any(|it| it.1 == Level::Write)
             || is_writable(self.tmp)
-            || is_writable(self.tmpdir);
+            || is_writable(self.tmpdir) && has_tmpdir;
+        let reads = self.reads(scratch)?;
         match (self.root, self.workspace) {
             (None, _) => Err(
-                "reading cannot be limited here; set \":root\" = \"read\" under `filesystem`, or extend :read-only"
+                "it does not say what may be read; set \":root\" = \"read\" or \"deny\" under `filesystem`, or \
+                 extend :read-only"
                     .to_owned(),
             ),
-            (Some(Level::Write), _) if self.network => Ok(SandboxPolicy::DangerFullAccess),
+            (Some(Level::Write), _) if self.network => Ok(Sandbox::FullAccess),
             (Some(Level::Write), _) => Err(
                 "every file may be written, so the network cannot be blocked; set `network.enabled`, or \
                  \":root\" = \"read\""
@@ -342,23 +363,68 @@ impl ProfileAccess {
                          leave it out, or extend :read-only"
                     ));
                 }
-                Ok(SandboxPolicy::WorkspaceWrite(WorkspaceWriteSandboxPolicy {
-                    exclude_slash_tmp: !is_writable(self.tmp),
-                    exclude_tmpdir_env_var: !is_writable(self.tmpdir),
-                    network_access: self.network,
-                    writable_roots: self.paths.into_iter().map(|it| it.0).collect(),
-                }))
+                Ok(Sandbox::WorkspaceWrite {
+                    roots: self.paths.into_iter().map(|it| it.0).collect(),
+                    network: self.network,
+                    without_tmp: !is_writable(self.tmp),
+                    without_tmpdir: !is_writable(self.tmpdir),
+                    reads,
+                })
             }
             _ if writes => Err(
                 "a path may be written and the workspace may not, which cannot be enforced here; add \
                  \":project_roots\" = \"write\", or write nothing"
                     .to_owned(),
             ),
-            _ => Ok(SandboxPolicy::ReadOnly(ReadOnlySandboxPolicy {
-                network_access: self.network,
-            })),
+            _ => Ok(Sandbox::ReadOnly {
+                roots: Vec::new(),
+                network: self.network,
+                reads,
+            }),
         }
     }
+
+    /// Returns the list to which reads are limited; none if every file may be read. The workspace,
+    /// the writable folders and the system's programs and settings are part of every such list.
+    fn reads(
+        &self,
+        (tmp, tmpdir): &(PathBuf, Option<PathBuf>),
+    ) -> Result<Option<Vec<String>>, String> {
+        if self.root != Some(Level::Deny) {
+            return Ok(None);
+        }
+        if !self.minimal {
+            return Err(
+                "the system's programs can always be read here; add \":minimal\" = \"read\" under `filesystem`"
+                    .to_owned(),
+            );
+        }
+        if self.workspace.is_none() {
+            return Err(
+                "the workspace can always be read here; add \":project_roots\" = \"read\" under `filesystem`"
+                    .to_owned(),
+            );
+        }
+        if let Some((path, _)) = self.paths.iter().find(|it| !is_below_root(&it.0)) {
+            return Err(format!(
+                "`{path}` may be the whole disk, and \":root\" is denied; name a folder, without `..`"
+            ));
+        }
+        let may_read = |it: Option<Level>| it == Some(Level::Read);
+        let tmp = Some(tmp).filter(|_| may_read(self.tmp));
+        let tmpdir = tmpdir.as_ref().filter(|_| may_read(self.tmpdir));
+        // A path that is not UTF-8 cannot be stored, and stays unreadable.
+        let scratch = tmp.into_iter().chain(tmpdir).filter_map(|it| it.to_str());
+        let paths = self.paths.iter().filter(|it| it.1 == Level::Read);
+        let listed = paths.map(|it| it.0.as_str()).chain(scratch);
+        Ok(Some(listed.map(str::to_owned).collect()))
+    }
+}
+
+/// Whether a path is in the disk, and not the whole disk.
+fn is_below_root(path: &str) -> bool {
+    let path = Path::new(path);
+    path.parent().is_some() && !path.components().any(|it| it == Component::ParentDir)
 }
 
 fn level(path: &str, value: &toml::Value) -> Result<Level, String> {
@@ -373,7 +439,7 @@ fn level(path: &str, value: &toml::Value) -> Result<Level, String> {
 mod tests {
     use super::*;
 
-    fn policy(text: &str) -> Result<SandboxPolicy, String> {
+    fn sandbox(text: &str, tmpdir: Option<&str>) -> Result<Sandbox, String> {
         let table: toml::Table = text.parse().expect("TOML");
         let mut access = ProfileAccess::default();
         if table.get("extends").and_then(toml::Value::as_str) == Some(WORKSPACE) {
@@ -387,21 +453,23 @@ mod tests {
             };
         }
         access.read(&table)?;
-        access.policy()
+        access.sandbox(&("/tmp".into(), tmpdir.map(PathBuf::from)))
     }
 
     #[test]
     fn a_profile_is_enforced_completely_or_rejected() {
-        let workspace = |roots: &[&str], tmp: bool, network| {
-            SandboxPolicy::WorkspaceWrite(WorkspaceWriteSandboxPolicy {
-                exclude_slash_tmp: !tmp,
-                exclude_tmpdir_env_var: !tmp,
-                network_access: network,
-                writable_roots: roots.iter().map(|it| (*it).to_owned()).collect(),
-            })
+        let workspace = |roots: &[&str], tmp: bool, network| Sandbox::WorkspaceWrite {
+            roots: roots.iter().map(|it| (*it).to_owned()).collect(),
+            network,
+            without_tmp: !tmp,
+            without_tmpdir: !tmp,
+            reads: None,
         };
-        let read_only =
-            |network_access| SandboxPolicy::ReadOnly(ReadOnlySandboxPolicy { network_access });
+        let read_only = |network| Sandbox::ReadOnly {
+            roots: Vec::new(),
+            network,
+            reads: None,
+        };
         for (text, expected) in [
             ("filesystem = { ':root' = 'read' }", read_only(false)),
             (
@@ -427,10 +495,10 @@ mod tests {
             ),
             (
                 "filesystem = { ':root' = 'write' }\nnetwork.enabled = true",
-                SandboxPolicy::DangerFullAccess,
+                Sandbox::FullAccess,
             ),
         ] {
-            assert_eq!(policy(text), Ok(expected), "{text}");
+            assert_eq!(sandbox(text, Some("/var/t")), Ok(expected), "{text}");
         }
         for text in [
             "description = 'x'",
@@ -448,9 +516,83 @@ mod tests {
             "extends = ':workspace'\nnetwork = { enabled = true, domains = { 'example.com' = 'allow' } }",
             "extends = ':workspace'\nnetwork = { enabled = 1 }",
             "extends = ':workspace'\nlimits = 1",
+            // Without the system's programs, or without the workspace.
+            "filesystem = { ':root' = 'deny', ':project_roots' = 'read' }",
+            "filesystem = { ':root' = 'deny', ':minimal' = 'read' }",
+            "filesystem = { ':root' = 'deny', ':minimal' = 'write', ':project_roots' = 'read' }",
+            "filesystem = { ':root' = 'deny', ':minimal' = 'deny', ':project_roots' = 'read' }",
+            "filesystem = { ':root' = 'deny', ':minimal' = 'read', ':project_roots' = 'deny' }",
+            "filesystem = { ':root' = 'none', ':minimal' = 'read', ':project_roots' = 'read' }",
+            // The whole disk by another name.
+            "filesystem = { ':root' = 'deny', ':minimal' = 'read', ':project_roots' = 'read', '/' = 'read' }",
+            "filesystem = { ':root' = 'deny', ':minimal' = 'read', ':project_roots' = 'read', '/x/..' = 'read' }",
+            // Denied parts of what may be read.
+            "filesystem = { ':root' = 'deny', ':minimal' = 'read', ':project_roots' = 'read', '/x' = 'deny' }",
+            "filesystem = { ':root' = 'deny', ':minimal' = 'read', ':project_roots' = { '.' = 'read', 'x' = 'deny' } }",
+            "filesystem = { ':root' = 'deny', ':minimal' = 'read', ':project_roots' = { 'x' = 'read' } }",
+            "filesystem = { ':root' = 'deny', ':minimal' = { '.' = 'read' }, ':project_roots' = 'read' }",
+            "extends = ':workspace'\nfilesystem = { ':root' = 'deny', ':minimal' = 'read', ':slash_tmp' = 'deny' }",
+            "extends = ':workspace'\nfilesystem = { ':root' = 'deny', ':minimal' = 'read', '/x' = 'read' }",
+            // `TMPDIR` may be written, and the workspace may not.
+            "filesystem = { ':root' = 'deny', ':minimal' = 'read', ':project_roots' = 'read', ':tmpdir' = 'write' }",
         ] {
-            let result = policy(text);
+            let result = sandbox(text, Some("/var/t"));
             assert!(result.is_err(), "{text}: {result:?}");
+        }
+    }
+
+    #[test]
+    fn reads_are_limited_to_the_listed_paths() {
+        let texts = |paths: &[&str]| -> Vec<String> {
+            let paths = paths.iter();
+            paths.map(|it| (*it).to_owned()).collect()
+        };
+        let read_only = |reads: &[&str]| Sandbox::ReadOnly {
+            roots: Vec::new(),
+            network: false,
+            reads: Some(texts(reads)),
+        };
+        let workspace = |without_tmp, reads: &[&str]| Sandbox::WorkspaceWrite {
+            roots: Vec::new(),
+            network: false,
+            without_tmp,
+            without_tmpdir: without_tmp,
+            reads: Some(texts(reads)),
+        };
+        for (tmpdir, text, expected) in [
+            (
+                None,
+                "filesystem = { ':root' = 'deny', ':minimal' = 'read', ':project_roots' = 'read' }",
+                read_only(&[]),
+            ),
+            (
+                None,
+                "filesystem = { ':root' = 'deny', ':minimal' = 'read', ':project_roots' = 'read', '/x' = 'read' }",
+                read_only(&["/x"]),
+            ),
+            (
+                Some("/var/t"),
+                "filesystem = { ':root' = 'deny', ':minimal' = 'read', ':project_roots' = 'read', ':slash_tmp' = 'read', ':tmpdir' = 'read' }",
+                read_only(&["/tmp", "/var/t"]),
+            ),
+            (
+                None,
+                "extends = ':workspace'\nfilesystem = { ':root' = 'deny', ':minimal' = 'read' }",
+                workspace(false, &[]),
+            ),
+            (
+                Some("/var/t"),
+                "filesystem = { ':root' = 'deny', ':minimal' = 'read', ':workspace_roots' = { '.' = 'write' }, ':slash_tmp' = 'read' }",
+                workspace(true, &["/tmp"]),
+            ),
+            // Without `TMPDIR` there is nothing that `:tmpdir` could allow to write.
+            (
+                None,
+                "extends = ':workspace'\nfilesystem = { ':root' = 'deny', ':minimal' = 'read', ':tmpdir' = 'write', ':slash_tmp' = 'read', ':workspace_roots' = { '.' = 'read' } }",
+                read_only(&["/tmp"]),
+            ),
+        ] {
+            assert_eq!(sandbox(text, tmpdir), Ok(expected), "{text}");
         }
     }
 }

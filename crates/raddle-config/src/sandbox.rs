@@ -1,9 +1,9 @@
 //! The rules of a sandbox that a thread stores or a client requests.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use raddle_core::Sandbox;
-use raddle_sandbox::{Policy, SandboxRules, Scratch};
+use raddle_sandbox::{Policy, ReadScope, SandboxRules, Scratch};
 
 /// The folders that the rules of a sandbox name. None of them comes from a model.
 #[derive(Clone, Debug)]
@@ -18,13 +18,22 @@ pub struct SandboxFolders<'a> {
 }
 
 /// Returns the paths that commands in a sandbox may read and write. `real` returns the path of a
-/// folder that the sandbox itself names. Returns none if the workspace would be the whole disk.
+/// folder that the sandbox itself names. Returns none if the workspace would be the whole disk, or
+/// if reads are limited to a list that contains the whole disk.
 pub fn policy_of(
     sandbox: &Sandbox,
     folders: SandboxFolders<'_>,
     real: impl Fn(&str) -> PathBuf,
 ) -> Option<Policy> {
     let named = sandbox.roots().iter().map(|it| real(it));
+    let listed: Option<Vec<PathBuf>> = sandbox.reads().map(|reads| {
+        let workspace = std::iter::once(&folders.cwd).chain(&folders.roots);
+        let reads = reads.iter().map(|it| real(it));
+        workspace.cloned().chain(reads).collect()
+    });
+    if listed.iter().flatten().any(|it| is_whole_disk(it)) {
+        return None;
+    }
     let mut rules = match sandbox {
         Sandbox::FullAccess | Sandbox::External { .. } => return Some(Policy::FullAccess),
         Sandbox::ReadOnly { .. } => SandboxRules::workspace_write(named.collect()),
@@ -41,8 +50,19 @@ pub fn policy_of(
             SandboxRules::workspace(&folders.cwd, others, scratch)?
         }
     };
+    if let Some(mut listed) = listed {
+        // A path in a writable folder can be read anyway, and must not become read-only by this.
+        listed.retain(|it| !rules.write.iter().any(|root| it.starts_with(root)));
+        rules.read = ReadScope::Listed(listed);
+    }
     rules.hide_own(folders.own);
     Some(Policy::Confined(rules))
+}
+
+/// Whether a path may be the whole disk.
+fn is_whole_disk(path: &Path) -> bool {
+    let goes_up = path.components().any(|it| it == Component::ParentDir);
+    goes_up || path.parent().is_none()
 }
 
 /// Whether commands in a sandbox reach the network through the proxy. Without a sandbox there is no
@@ -65,10 +85,12 @@ mod tests {
             network: true,
             without_tmp,
             without_tmpdir: true,
+            reads: None,
         };
         let read = |roots: &[&str]| Sandbox::ReadOnly {
             roots: roots.iter().map(|it| (*it).to_owned()).collect(),
             network: false,
+            reads: None,
         };
         let own = [PathBuf::from("/own")];
         let confined = |folders: &[&str], has_tmp: bool| {
@@ -106,6 +128,54 @@ mod tests {
             let policy = policy_of(&sandbox, folders, |it| format!("/real{it}").into());
             assert_eq!(policy, expected, "{cwd} with {sandbox:?}");
             assert_eq!(has_network(&sandbox), network, "{sandbox:?}");
+        }
+    }
+
+    #[test]
+    fn a_limit_on_reads_lists_the_workspace() {
+        let texts = |paths: &[&str]| -> Vec<String> {
+            let paths = paths.iter();
+            paths.map(|it| (*it).to_owned()).collect()
+        };
+        let read = |roots: &[&str], reads: &[&str]| Sandbox::ReadOnly {
+            roots: texts(roots),
+            network: false,
+            reads: Some(texts(reads)),
+        };
+        let write = |reads: &[&str]| Sandbox::WorkspaceWrite {
+            roots: Vec::new(),
+            network: false,
+            without_tmp: true,
+            without_tmpdir: true,
+            reads: Some(texts(reads)),
+        };
+        for (sandbox, cwd, expected) in [
+            (read(&[], &[]), "/w", Some(&["/w", "/r"][..])),
+            (read(&[], &["/x"]), "/w", Some(&["/w", "/r", "/real/x"])),
+            // The user granted a folder around the workspace.
+            (read(&["/a"], &[]), "/real/a/w", Some(&["/r"])),
+            // The workspace can be written, so it can be read.
+            (write(&["/x"]), "/w", Some(&["/real/x"])),
+            (write(&[]), "/w", Some(&[])),
+            // A list with the whole disk would deny nothing.
+            (read(&[], &[]), "/", None),
+            (read(&[], &[]), "", None),
+            (read(&[], &["/../.."]), "/w", None),
+            (write(&["/x/../.."]), "/w", None),
+        ] {
+            let folders = SandboxFolders {
+                cwd: cwd.into(),
+                roots: vec!["/r".into()],
+                own: &[],
+            };
+            let policy = policy_of(&sandbox, folders, |it| format!("/real{it}").into());
+            let listed = policy.map(|it| match it {
+                Policy::Confined(rules) => rules.read,
+                Policy::FullAccess => ReadScope::All,
+            });
+            let expected = expected.map(|it| it.iter().map(PathBuf::from).collect());
+            let expected = expected.map(ReadScope::Listed);
+            assert_eq!(listed, expected, "{cwd} with {sandbox:?}");
         }
     }
 }

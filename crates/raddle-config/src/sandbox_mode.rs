@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use raddle_protocol::{ReadOnlySandboxPolicy, SandboxPolicy, WorkspaceWriteSandboxPolicy};
+use raddle_core::Sandbox;
 
 use crate::effective::EffectiveConfig;
 use crate::setting_error::SettingError;
@@ -14,27 +14,26 @@ const VALUES: &str = "read-only, workspace-write or danger-full-access";
 /// The table with the options of the mode `workspace-write`.
 const TABLE: &str = "sandbox_workspace_write";
 
-/// Returns the policy of the given mode, else of the configured one. Its options are the keys of
+/// Returns the sandbox of the given mode, else of the configured one. Its options are the keys of
 /// the mode's table.
-pub(crate) fn policy(
+pub(crate) fn sandbox(
     config: &EffectiveConfig<'_>,
     mode: Option<&str>,
-) -> Result<SandboxPolicy, SettingError> {
+) -> Result<Sandbox, SettingError> {
     let selected = match mode {
         Some(mode) => Some(mode),
         None => configured(config)?,
     };
     Ok(match selected.unwrap_or("read-only") {
-        "danger-full-access" => SandboxPolicy::DangerFullAccess,
-        "workspace-write" => SandboxPolicy::WorkspaceWrite(WorkspaceWriteSandboxPolicy {
-            exclude_slash_tmp: flag(config, "exclude_slash_tmp")?,
-            exclude_tmpdir_env_var: flag(config, "exclude_tmpdir_env_var")?,
-            network_access: flag(config, "network_access")?,
-            writable_roots: roots(config)?,
-        }),
-        "read-only" => SandboxPolicy::ReadOnly(ReadOnlySandboxPolicy {
-            network_access: false,
-        }),
+        "danger-full-access" => Sandbox::FullAccess,
+        "workspace-write" => Sandbox::WorkspaceWrite {
+            without_tmp: flag(config, "exclude_slash_tmp")?,
+            without_tmpdir: flag(config, "exclude_tmpdir_env_var")?,
+            network: flag(config, "network_access")?,
+            roots: roots(config)?,
+            reads: None,
+        },
+        "read-only" => Sandbox::default(),
         other => {
             let what = format!("{KEY} is `{other}`, which is unknown; set it to {VALUES}");
             return Err(match mode {

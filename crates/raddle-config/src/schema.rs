@@ -41,6 +41,9 @@ fn schema_of(key: &ConfigKey) -> Value {
         Kind::TextTable => {
             json!({ "type": "object", "additionalProperties": { "type": "string" } })
         }
+        Kind::AccessTable => {
+            json!({ "type": "object", "additionalProperties": { "type": ["string", "object"] } })
+        }
         Kind::ClientOwned => json!({}),
     };
     let mut description = key.description.to_owned();

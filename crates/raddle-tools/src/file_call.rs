@@ -513,6 +513,7 @@ mod tests {
                 network: false,
                 without_tmp: true,
                 without_tmpdir: true,
+                reads: None,
             },
             ..Settings::default()
         };

@@ -250,6 +250,7 @@ mod tests {
         let open = Sandbox::ReadOnly {
             roots: vec![there.clone()],
             network: false,
+            reads: None,
         };
         let actual = request(write("there"), open);
         assert!(

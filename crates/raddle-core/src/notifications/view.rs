@@ -198,6 +198,7 @@ pub(super) fn sandbox(sandbox: &Sandbox) -> wire::SandboxPolicy {
             network,
             without_tmp,
             without_tmpdir,
+            ..
         } => wire::SandboxPolicy::WorkspaceWrite(wire::WorkspaceWriteSandboxPolicy {
             exclude_slash_tmp: *without_tmp,
             exclude_tmpdir_env_var: *without_tmpdir,

@@ -168,7 +168,7 @@ impl ManagedLimits {
     pub fn widened(&self, settings: &Settings, rights: &Grant) -> Settings {
         let mut settings = settings.clone();
         let (write, network) = match &mut settings.sandbox {
-            Sandbox::ReadOnly { roots, network }
+            Sandbox::ReadOnly { roots, network, .. }
             | Sandbox::WorkspaceWrite { roots, network, .. } => (roots, network),
             Sandbox::FullAccess | Sandbox::External { .. } => return settings,
         };

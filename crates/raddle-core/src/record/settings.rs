@@ -90,10 +90,9 @@ pub struct Settings {
 impl Settings {
     /// Returns all folders that these settings name.
     pub fn folders(&self) -> impl Iterator<Item = &String> {
-        let sandbox_roots = self.sandbox.roots();
         std::iter::once(&self.cwd)
             .chain(&self.roots)
-            .chain(sandbox_roots)
+            .chain(self.sandbox.folders())
     }
 
     /// Returns the real path of a folder that these settings name.
@@ -170,6 +169,9 @@ pub enum Sandbox {
         /// Whether tools may use the network.
         #[serde(default, skip_serializing_if = "is_false")]
         network: bool,
+        /// Limit on reads: see [`Sandbox::reads`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reads: Option<Vec<String>>,
     },
     /// Tools may write to the workspace.
     WorkspaceWrite {
@@ -185,6 +187,9 @@ pub enum Sandbox {
         /// Whether the folder named by `TMPDIR` is not writable.
         #[serde(default, skip_serializing_if = "is_false")]
         without_tmpdir: bool,
+        /// Limit on reads: see [`Sandbox::reads`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reads: Option<Vec<String>>,
     },
     /// Whatever the sandbox of another program allows.
     External {
@@ -202,6 +207,20 @@ impl Sandbox {
             Self::FullAccess | Self::External { .. } => &[],
         }
     }
+
+    /// Paths that tools may read besides the workspace, the writable folders and the system's
+    /// programs and settings. `None`: every file.
+    pub fn reads(&self) -> Option<&[String]> {
+        match self {
+            Self::ReadOnly { reads, .. } | Self::WorkspaceWrite { reads, .. } => reads.as_deref(),
+            Self::FullAccess | Self::External { .. } => None,
+        }
+    }
+
+    /// Returns all paths that the sandbox itself names.
+    pub fn folders(&self) -> impl Iterator<Item = &String> {
+        self.roots().iter().chain(self.reads().unwrap_or_default())
+    }
 }
 
 impl Default for Sandbox {
@@ -209,6 +228,7 @@ impl Default for Sandbox {
         Self::ReadOnly {
             roots: Vec::new(),
             network: false,
+            reads: None,
         }
     }
 }

@@ -212,6 +212,7 @@ fn a_session_approval_of_files_covers_these_files_in_this_sandbox() {
         sandbox: Sandbox::ReadOnly {
             roots: Vec::new(),
             network: true,
+            reads: None,
         },
         ..narrow.clone()
     };
@@ -345,6 +346,7 @@ fn limits_of_the_operator_override_users_and_rules() {
         Sandbox::ReadOnly {
             roots: Vec::new(),
             network: true,
+            reads: None,
         },
     );
     assert_eq!(
@@ -660,6 +662,7 @@ fn granted_rights_stay_within_the_present_limits() {
     let read_only = Sandbox::ReadOnly {
         roots: Vec::new(),
         network: false,
+        reads: None,
     };
     let settings = Settings {
         sandbox: read_only,
@@ -679,6 +682,7 @@ fn granted_rights_stay_within_the_present_limits() {
         let expected = Sandbox::ReadOnly {
             roots: roots.iter().map(|it| (*it).to_owned()).collect(),
             network,
+            reads: None,
         };
         assert_eq!(widened.sandbox, expected, "{limits:?}");
         assert_eq!(limits.objection(&widened), None, "{limits:?}");

@@ -83,7 +83,7 @@ fn sandbox(thread: &Thread) -> String {
         .widened(thread.settings(), &thread.rights())
         .sandbox
     {
-        Sandbox::ReadOnly { roots, network } => format!("{} {network}", roots.join(" ")),
+        Sandbox::ReadOnly { roots, network, .. } => format!("{} {network}", roots.join(" ")),
         other => format!("{other:?}"),
     }
 }

@@ -101,7 +101,12 @@ impl RuleSet {
         };
         let own = rule_set.open_home(tier)?;
         if let ReadScope::Listed(paths) = &rules.read {
-            rule_set.read = real(paths)?;
+            let own = rules.settings.iter();
+            let own: Vec<PathBuf> = own.filter_map(|it| fs::canonicalize(it).ok()).collect();
+            let is_own = |path: &PathBuf| own.iter().any(|it| path.starts_with(it));
+            rule_set.read = listed(paths)?;
+            // The server's own paths stay hidden, although a deeper path wins.
+            rule_set.read.retain(|it| !is_own(it));
             rule_set.system = SYSTEM
                 .iter()
                 .filter_map(|it| system(Path::new(it)))
@@ -372,12 +377,26 @@ fn outermost(mut roots: Vec<PathBuf>) -> Vec<PathBuf> {
 }
 
 /// Returns the real paths of those that exist.
-fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxRefusal> {
+/// Returns the paths that exist of a list to which reads are limited. Refuses a link on one, which
+/// a command may have created, and the whole disk.
+fn listed(paths: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxRefusal> {
     absolute(paths)?;
-    Ok(paths
-        .iter()
-        .filter_map(|it| fs::canonicalize(it).ok())
-        .collect())
+    let mut listed = Vec::new();
+    for path in paths {
+        let Ok(real) = fs::canonicalize(path) else {
+            continue;
+        };
+        let path = path.clone();
+        if real != path {
+            return Err(SandboxRefusal::Moved { path, real });
+        }
+        if real.parent().is_none() {
+            let why = "it is the whole disk, and reads are limited; name the folders that commands may read";
+            return Err(SandboxRefusal::Root { path, why });
+        }
+        listed.push(real);
+    }
+    Ok(listed)
 }
 
 fn absolute(paths: &[PathBuf]) -> Result<(), SandboxRefusal> {

@@ -695,6 +695,36 @@ fn roots_are_real_and_none_lies_in_another() {
     }
 }
 
+/// A list to which reads are limited grants nothing by a link, nor the whole disk.
+#[test]
+fn listed_paths_are_real_folders() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let base = fs::canonicalize(folder.path()).expect("it is there");
+    for name in ["seen", "own/inner"] {
+        fs::create_dir_all(base.join(name)).expect("it is made");
+    }
+    symlink("seen", base.join("link")).expect("it is made");
+    let rules = |paths: Vec<PathBuf>| SandboxRules {
+        read: ReadScope::Listed(paths),
+        settings: vec![base.join("own")],
+        ..SandboxRules::read_only()
+    };
+    for (path, expected) in [
+        (PathBuf::from("/"), "the whole disk"),
+        (base.join("link"), " leads to "),
+        (base.join("seen/.."), "without `..`"),
+    ] {
+        let why = refusal(Tier::A, rules(vec![path]));
+        assert!(why.contains(expected), "{why}");
+    }
+    // Missing folders and the server's own are left out.
+    let named = ["seen", "missing", "own/inner"];
+    let rules = rules(named.iter().map(|it| base.join(it)).collect());
+    let rule_set = RuleSet::survey(&rules, Tier::A, &RepositoryCache::default(), None);
+    let read = rule_set.expect("they are fine").read;
+    assert_eq!(read, [base.join("seen")]);
+}
+
 /// A rule that names a path grants it, and the paths around it stay protected.
 #[test]
 fn a_path_inside_a_protected_one_can_be_granted() {

@@ -6,7 +6,7 @@ mod run;
 mod table;
 
 pub(crate) use self::command_sandbox::{info, policy, wrap};
-pub(crate) use self::managed::{allowed, sandbox, without_closed};
+pub(crate) use self::managed::{allowed, without_closed};
 pub(crate) use self::run::{CAPTURED_BYTES_MAX, OutputDelta, OutputPlan, OutputStream, ProcessRun};
 pub(crate) use self::table::{ProcessName, Processes};
 use crate::wire_error::WireError;

@@ -36,7 +36,7 @@ pub(crate) fn list(
     let ids = permissions::ids(config);
     let sandbox_of = |id: &String| {
         let choice = permissions::of_profile(config, id).ok()?;
-        sandbox_policy::stored(&choice.policy).ok()
+        sandbox_policy::of_choice(&choice).ok()
     };
     let sandboxes: Vec<Option<Sandbox>> = ids.iter().map(sandbox_of).collect();
     let usable: Vec<Sandbox> = sandboxes.iter().flatten().cloned().collect();

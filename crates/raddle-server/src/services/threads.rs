@@ -266,7 +266,7 @@ pub(crate) fn settings(
         approval: from_request.or(configured).unwrap_or_default(),
         reviewer: requested_reviewer(params.approvals_reviewer.as_ref(), &config)?
             .unwrap_or_default(),
-        sandbox: sandbox_policy::stored(&choice.policy)?,
+        sandbox: sandbox_policy::of_choice(&choice)?,
         profile: choice.profile,
         client_tools,
         no_environment: environment.no_environment.unwrap_or_default(),
@@ -353,7 +353,7 @@ pub(crate) async fn requested_sandbox(
         (Some(id), None) => {
             let config = state.config_now().await?;
             let choice = permissions::of_profile(&config.with_request(None), id)?;
-            let sandbox = sandbox_policy::stored(&choice.policy)?;
+            let sandbox = sandbox_policy::of_choice(&choice)?;
             profiles::allowed(state, choice.profile.as_ref(), &sandbox).await?;
             Ok((Some(sandbox), Some(choice.profile)))
         }
@@ -396,7 +396,7 @@ impl RequestedSandbox<'_> {
             let [(first, choice), (second, next)] = pair else {
                 continue;
             };
-            if choice.policy != next.policy {
+            if choice.sandbox != next.sandbox {
                 return Err(contradiction(first, second));
             }
         }

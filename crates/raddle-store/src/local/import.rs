@@ -412,6 +412,8 @@ fn reset(settings: &Settings) -> Settings {
         sandbox: Sandbox::ReadOnly {
             roots: Vec::new(),
             network: false,
+            // A limit on reads stays: without it the thread could read more than before.
+            reads: settings.sandbox.reads().map(<[String]>::to_vec),
         },
         profile: None,
         client_tools: Vec::new(),

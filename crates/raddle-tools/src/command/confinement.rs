@@ -110,12 +110,14 @@ mod tests {
         let read = Sandbox::ReadOnly {
             roots: Vec::new(),
             network: false,
+            reads: None,
         };
         let write = Sandbox::WorkspaceWrite {
             roots: vec!["/more".to_owned()],
             network: false,
             without_tmp: false,
             without_tmpdir: true,
+            reads: None,
         };
         for (sandbox, cwd, expected) in [
             (&read, "/w", &["/w", "/r"][..]),
@@ -142,12 +144,14 @@ mod tests {
         let read = Sandbox::ReadOnly {
             roots: Vec::new(),
             network: false,
+            reads: None,
         };
         let write = Sandbox::WorkspaceWrite {
             roots: Vec::new(),
             network: false,
             without_tmp: false,
             without_tmpdir: false,
+            reads: None,
         };
         for (sandbox, cwd, expected) in [
             (&read, "/home/ann/.raddle/skills", false),

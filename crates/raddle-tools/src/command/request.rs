@@ -420,6 +420,7 @@ mod tests {
             network: false,
             without_tmp: false,
             without_tmpdir: false,
+            reads: None,
         };
         for (sandbox, cwd, workdir, beyond, expected) in [
             (&write, "work", "", true, "work"),

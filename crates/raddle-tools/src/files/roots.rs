@@ -178,8 +178,12 @@ impl Roots {
             self.grant(path, !path.starts_with(tmp));
         }
         if let ReadScope::Listed(paths) = &rules.read {
-            let plain = |it: &PathBuf| Some(self.follow(it, FinalLink::Follow).ok()?.plain);
-            self.readable = Some(paths.iter().filter_map(plain).collect());
+            // A command may have created a link there. A rule never means the whole disk.
+            let real = |it: &PathBuf| {
+                let plain = self.follow(it, FinalLink::Follow).ok()?.plain;
+                (plain == *it && plain.parent().is_some()).then_some(plain)
+            };
+            self.readable = Some(paths.iter().filter_map(real).collect());
         }
         let never = NEVER_READ.map(PathBuf::from);
         // Commands get their own `/tmp`, which is not visible here.

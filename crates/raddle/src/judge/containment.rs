@@ -7,7 +7,6 @@ use anyhow::Result;
 use raddle_config::{Configuration, permissions};
 use raddle_core::Sandbox;
 use raddle_core::policy::Verdict;
-use raddle_protocol::SandboxPolicy;
 use raddle_sandbox::Tier;
 
 /// The sandbox of a command.
@@ -22,22 +21,8 @@ impl Containment {
     pub(super) fn of(config: &Configuration) -> Result<Self> {
         let state = config.valid_state();
         let choice = permissions::of_config(&state.with_request(None), None)?;
-        let sandbox = match choice.policy {
-            SandboxPolicy::ReadOnly(it) => Sandbox::ReadOnly {
-                roots: Vec::new(),
-                network: it.network_access,
-            },
-            SandboxPolicy::WorkspaceWrite(it) => Sandbox::WorkspaceWrite {
-                roots: it.writable_roots,
-                network: it.network_access,
-                without_tmp: it.exclude_slash_tmp,
-                without_tmpdir: it.exclude_tmpdir_env_var,
-            },
-            // The configuration names no other kind.
-            _ => Sandbox::FullAccess,
-        };
         Ok(Self {
-            sandbox,
+            sandbox: choice.sandbox,
             accepts_tier_b: state.text("sandbox_accept_tier") == Some("B"),
         })
     }
@@ -73,7 +58,15 @@ impl Containment {
             true => "network through the proxy",
             false => "no network",
         };
-        format!("{would} run in the sandbox (tier {letter}): {writes}; {network}")
+        let reads = match self.sandbox.reads() {
+            None => String::new(),
+            Some(reads) => {
+                let others = reads.iter().map(|it| format!(", {it}"));
+                let others: String = others.collect();
+                format!("reads only the system's files, {}{others}; ", cwd.display())
+            }
+        };
+        format!("{would} run in the sandbox (tier {letter}): {reads}{writes}; {network}")
     }
 
     /// The folders that the command could write.

@@ -6,6 +6,7 @@ mod fallback;
 mod file_holds;
 mod grants;
 mod keys;
+mod limited_reads;
 mod log_spans;
 mod log_volume;
 mod progress;

@@ -14,6 +14,7 @@ fn sandbox() -> Sandbox {
         network: true,
         without_tmp: true,
         without_tmpdir: false,
+        reads: None,
     }
 }
 
@@ -91,6 +92,15 @@ fn plan() -> String {
 fn digests_keep_their_values() {
     let paths = ["/w/a", "/w/l"].map(str::to_owned);
     let external = Sandbox::External { network: true };
+    let limited = Settings {
+        cwd: "/w".to_owned(),
+        sandbox: Sandbox::ReadOnly {
+            roots: Vec::new(),
+            network: false,
+            reads: Some(vec!["/x".to_owned()]),
+        },
+        ..Settings::default()
+    };
     for (act, digest, expected) in [
         (
             "a command whose files are all known",
@@ -141,6 +151,11 @@ fn digests_keep_their_values() {
             "a file for the session",
             session_file("/w/a", &settings()),
             r#"["files","/w/a",{"workspaceWrite":{"roots":["/data"],"network":true,"withoutTmp":true}},"/w",["/w/other"]]"#,
+        ),
+        (
+            "a file for the session, where reads are limited",
+            session_file("/w/a", &limited),
+            r#"["files","/w/a",{"readOnly":{"reads":["/x"]}},"/w",[]]"#,
         ),
         (
             "a call of a tool",

@@ -40,6 +40,7 @@ fn managed_rules_bind_clients() {
             Sandbox::ReadOnly {
                 roots: Vec::new(),
                 network: false,
+                reads: None,
             },
             "nothing",
         ),
@@ -47,6 +48,7 @@ fn managed_rules_bind_clients() {
             Sandbox::ReadOnly {
                 roots: Vec::new(),
                 network: true,
+                reads: None,
             },
             "the managed policy keeps the network off; choose a sandbox without it",
         ),

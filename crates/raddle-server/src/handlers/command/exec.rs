@@ -15,7 +15,7 @@ use raddle_protocol::{
     CommandExecResponse, CommandExecTerminalSize, SandboxPolicy,
 };
 use raddle_sandbox::{
-    ConfinedProcess, Launch, Policy, SandboxRules, Stdio, TerminalSize, environment,
+    ConfinedProcess, Launch, Policy, ReadScope, SandboxRules, Stdio, TerminalSize, environment,
 };
 
 use crate::call::{Call, Reply};
@@ -86,27 +86,24 @@ async fn confine(
     limits: SandboxSource,
 ) -> Result<ConfinedProcess, WireError> {
     let config = state.config_now().await?;
-    let requested_policy = match limits {
-        SandboxSource::Configured => None,
-        SandboxSource::Policy(policy) => Some(policy),
+    let sandbox = match limits {
+        SandboxSource::Configured => {
+            let choice = permissions::of_config(&config.with_request(None), None)?;
+            sandbox_policy::of_choice(&choice)?
+        }
+        SandboxSource::Policy(policy) => sandbox_policy::stored(&policy)?,
         SandboxSource::Profile(id) => {
             let choice = permissions::of_profile(&config.with_request(None), &id)?;
-            let sandbox = sandbox_policy::stored(&choice.policy)?;
+            let sandbox = sandbox_policy::of_choice(&choice)?;
             profiles::allowed(state, choice.profile.as_ref(), &sandbox).await?;
-            Some(choice.policy)
+            sandbox
         }
     };
     let hidden_paths = state.hidden_paths();
-    let mut confinement = processes::policy(
-        requested_policy.as_ref(),
-        &config,
-        &launch.cwd,
-        &hidden_paths,
-    )?;
+    let mut confinement = processes::policy(&sandbox, &config, &launch.cwd, &hidden_paths)?;
     if let Policy::Confined(rules) = &mut confinement.policy {
         resolve(state, rules).await?;
     }
-    let sandbox = processes::sandbox(&confinement, requested_policy.as_ref())?;
     processes::allowed(state, &launch, sandbox).await?;
     if let Some(hosts) = confinement.network.take() {
         confinement.network = Some(processes::without_closed(state, hosts).await?);
@@ -114,12 +111,19 @@ async fn confine(
     processes::wrap(&state.sandbox, session, launch, confinement).await
 }
 
-/// Replaces each folder that the command may write with its real path.
+/// Replaces each folder that the command may write, and each that reads are limited to, with its
+/// real path.
 async fn resolve(state: &ServerState, rules: &mut SandboxRules) -> Result<(), WireError> {
     let text = |it: &PathBuf| it.to_str().map(str::to_owned);
-    let folders = rules.write.iter().filter_map(text).collect();
+    let mut no_list = Vec::new();
+    let listed = match &mut rules.read {
+        ReadScope::All => &mut no_list,
+        ReadScope::Listed(listed) => listed,
+    };
+    let folders = rules.write.iter().chain(&*listed);
+    let folders = folders.filter_map(text).collect();
     let real_paths = folders::real_paths(state, folders, &Settings::default()).await?;
-    for folder in &mut rules.write {
+    for folder in rules.write.iter_mut().chain(listed) {
         let real = folder.to_str().and_then(|it| real_paths.get(it));
         if let Some(real) = real {
             *folder = PathBuf::from(real);

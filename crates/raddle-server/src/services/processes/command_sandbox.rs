@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use raddle_config::{SandboxFolders, State, has_network, permissions, policy_of};
-use raddle_protocol::{SandboxInfo, SandboxPolicy};
+use raddle_config::{SandboxFolders, State, has_network, policy_of};
+use raddle_core::Sandbox;
+use raddle_protocol::SandboxInfo;
 use raddle_sandbox::{ConfinedProcess, Confinement, HoldConflict, Launch, Policy, SandboxService};
 
-use crate::services::sandbox_policy;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -57,33 +57,23 @@ pub(crate) async fn wrap(
         .await??)
 }
 
-/// Returns the confinement of a command: the client's policy, else the configured one, else
-/// read-only.
+/// Returns the confinement of a command in a sandbox.
 pub(crate) fn policy(
-    requested: Option<&SandboxPolicy>,
+    sandbox: &Sandbox,
     config: &State,
     cwd: &Path,
     hidden_paths: &[PathBuf],
 ) -> Result<Confinement, WireError> {
-    let configured;
-    let requested = match requested {
-        Some(requested) => requested,
-        None => {
-            configured = permissions::of_config(&config.with_request(None), None)?.policy;
-            &configured
-        }
-    };
-    let sandbox = sandbox_policy::stored(requested)?;
     let folders = SandboxFolders {
         cwd: cwd.to_owned(),
         roots: Vec::new(),
         own: hidden_paths,
     };
-    let Some(policy) = policy_of(&sandbox, folders, |it| it.into()) else {
+    let Some(policy) = policy_of(sandbox, folders, |it| it.into()) else {
         let what = "the workspace would be the whole disk; name the folder with cwd, or ask for dangerFullAccess";
         return Err(WireError::Refused(what.into()));
     };
-    let network = has_network(&sandbox).then(|| config.hosts()).transpose()?;
+    let network = has_network(sandbox).then(|| config.hosts()).transpose()?;
     Ok(Confinement {
         accepts_second_tier: policy != Policy::FullAccess && config.accepts_second_tier(),
         policy,

@@ -1,10 +1,9 @@
 //! The operator's limits on commands that clients run themselves.
 
 use raddle_core::Sandbox;
-use raddle_protocol::SandboxPolicy;
-use raddle_sandbox::{Confinement, Launch, Policy, egress};
+use raddle_sandbox::{Launch, egress};
 
-use crate::services::{ServerState, sandbox_policy};
+use crate::services::ServerState;
 use crate::wire_error::WireError;
 
 /// Rejects a command that the operator does not allow.
@@ -33,28 +32,4 @@ pub(crate) async fn without_closed(
     hosts
         .without(closed.iter().map(String::as_str))
         .map_err(|error| WireError::Refused(format!("the rules cannot be used: {error}").into()))
-}
-
-/// Returns the sandbox of a client's command in the terms of the operator's rules.
-pub(crate) fn sandbox(
-    confinement: &Confinement,
-    requested: Option<&SandboxPolicy>,
-) -> Result<Sandbox, WireError> {
-    if let Some(requested) = requested {
-        return sandbox_policy::stored(requested);
-    }
-    let network = confinement.network.is_some();
-    Ok(match &confinement.policy {
-        Policy::FullAccess => Sandbox::FullAccess,
-        Policy::Confined(rules) if rules.write.is_empty() => Sandbox::ReadOnly {
-            roots: Vec::new(),
-            network,
-        },
-        Policy::Confined(_) => Sandbox::WorkspaceWrite {
-            roots: Vec::new(),
-            network,
-            without_tmp: false,
-            without_tmpdir: false,
-        },
-    })
 }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use raddle_core::{Sandbox, Settings, SettingsChange, ThreadId};
+use raddle_core::{Settings, SettingsChange, ThreadId};
 use raddle_sandbox::{PolicyPath, WrittenFolders, home, is_around_home, scratch_folders};
 
 use crate::services::ServerState;
@@ -22,8 +22,8 @@ pub(crate) async fn resolved(
 ) -> Result<SettingsChange, WireError> {
     let folders_of_change = change.cwd.iter();
     let folders_of_change = folders_of_change.chain(change.roots.iter().flatten());
-    let sandbox_roots = change.sandbox.iter().flat_map(Sandbox::roots);
-    let folders: Vec<String> = folders_of_change.chain(sandbox_roots).cloned().collect();
+    let sandbox_folders = change.sandbox.iter().flat_map(|it| it.folders());
+    let folders: Vec<String> = folders_of_change.chain(sandbox_folders).cloned().collect();
     if folders.is_empty() {
         return Ok(change);
     }

@@ -80,8 +80,7 @@ impl Overrides<'_> {
         config.bounds(true)?;
         let budget = |scope| budget::limits_of_request(self.config.as_ref(), &config, scope);
         let choice = self.choice(&config)?;
-        let policy = choice.as_ref().map(|it| &it.policy);
-        let sandbox = policy.map(sandbox_policy::stored).transpose()?;
+        let sandbox = choice.as_ref().map(sandbox_policy::of_choice).transpose()?;
         let profile = choice.map(|it| it.profile);
         if let (Some(profile), Some(sandbox)) = (&profile, &sandbox) {
             profiles::allowed(state, profile.as_ref(), sandbox).await?;
