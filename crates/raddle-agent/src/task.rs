@@ -92,6 +92,8 @@ pub(crate) enum TaskMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterCommand {
     KeepLoaded,
+    /// Unload the thread, unless it is in use.
+    UnloadIdle,
     /// Unload the thread: it is no longer needed in memory.
     Unload,
 }
@@ -594,9 +596,15 @@ impl Task {
                         {
                             self.turn_log.add_starter(turn, &span);
                         }
-                        if after == AfterCommand::Unload {
-                            self.notify_not_loaded();
-                            self.unload(UnloadReason::Requested);
+                        match after {
+                            AfterCommand::Unload => {
+                                self.notify_not_loaded();
+                                self.unload(UnloadReason::Requested);
+                            }
+                            AfterCommand::UnloadIdle if self.idle_remaining().is_some() => {
+                                self.unload(UnloadReason::Idle);
+                            }
+                            AfterCommand::UnloadIdle | AfterCommand::KeepLoaded => {}
                         }
                         let thread = self.writer.thread();
                         span.in_scope(|| reply(Ok(AppliedCommand { outcome, thread })));

@@ -204,13 +204,12 @@ impl Session {
         }
     }
 
-    /// Whether a turn of the client may open a stored thread. A client that neither subscribed to
-    /// the thread nor named an extension would wait for events that it does not receive.
+    /// Whether a turn of the client may open a stored thread. A client of the unextended protocol
+    /// would wait for events that it does not receive, unless its subscription moves here from
+    /// another process. One to a loaded thread does not count: an unloaded thread has none.
     pub(crate) fn may_open(&self, id: ThreadId) -> bool {
         let client = self.client();
-        client.is_some_and(|it| it.wants_seq || it.has_idempotency)
-            || self.threads().contains(&id)
-            || self.relay.threads().into_iter().any(|it| it == id)
+        client.is_some_and(|it| it.wants_seq || it.has_idempotency) || self.relay.follows(id)
     }
 
     /// Removes a thread that the client no longer wants to follow.
