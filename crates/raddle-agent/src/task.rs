@@ -48,7 +48,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Limit: time a loaded thread waits for an unavailable journal, or for the read that a new
 /// subscriber needs; beyond it, pending requests get an error, subscribers receive `thread/closed`,
-/// and the next request opens the thread again.
+/// and the next request opens the thread again, except `turn/start` of a client without extensions.
 pub(crate) const JOURNAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Limit: time `thread/start` waits for an unavailable journal; beyond it, the server rejects the

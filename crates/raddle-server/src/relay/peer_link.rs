@@ -113,6 +113,13 @@ impl PeerLink {
                         }
                         continue;
                     }
+                    if notification.method == "deprecationNotice" {
+                        // It is about a request of the client, so it names no thread.
+                        if session.receives(&notification.method) {
+                            session.outgoing.send(frame.clone());
+                        }
+                        continue;
+                    }
                     ends_subscription =
                         matches!(&*notification.method, "thread/deleted" | "thread/archived");
                     method = Some(notification.method);
