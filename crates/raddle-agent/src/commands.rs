@@ -146,6 +146,27 @@ impl Threads {
             .is_some_and(|it| it.retention == Retention::Ephemeral)
     }
 
+    /// Shows a thread in lists again. Unloads it unless it is in use, so that a client must resume
+    /// it before its next turn and receives the events.
+    pub async fn unarchive(
+        &self,
+        id: ThreadId,
+        principal: Option<String>,
+        reply_to: impl Into<ReplyTo>,
+    ) {
+        let archive = Archive {
+            archived: false,
+            principal,
+        };
+        let message = TaskMessage::Command {
+            command: Box::new(Command::Archive(archive)),
+            reply_to: reply_to.into(),
+            after: AfterCommand::UnloadIdle,
+            span: Span::current(),
+        };
+        self.send(id, message).await;
+    }
+
     /// Hides a thread from lists and unloads it, since it is no longer needed in memory.
     pub async fn archive(
         &self,

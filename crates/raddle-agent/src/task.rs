@@ -48,7 +48,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Limit: time a loaded thread waits for an unavailable journal, or for the read that a new
 /// subscriber needs; beyond it, pending requests get an error, subscribers receive `thread/closed`,
-/// and the next request opens the thread again.
+/// and the next request opens the thread again, except `turn/start` of a client without extensions.
 pub(crate) const JOURNAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Limit: time `thread/start` waits for an unavailable journal; beyond it, the server rejects the
@@ -92,6 +92,8 @@ pub(crate) enum TaskMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterCommand {
     KeepLoaded,
+    /// Unload the thread, unless it is in use.
+    UnloadIdle,
     /// Unload the thread: it is no longer needed in memory.
     Unload,
 }
@@ -594,9 +596,15 @@ impl Task {
                         {
                             self.turn_log.add_starter(turn, &span);
                         }
-                        if after == AfterCommand::Unload {
-                            self.notify_not_loaded();
-                            self.unload(UnloadReason::Requested);
+                        match after {
+                            AfterCommand::Unload => {
+                                self.notify_not_loaded();
+                                self.unload(UnloadReason::Requested);
+                            }
+                            AfterCommand::UnloadIdle if self.idle_remaining().is_some() => {
+                                self.unload(UnloadReason::Idle);
+                            }
+                            AfterCommand::UnloadIdle | AfterCommand::KeepLoaded => {}
                         }
                         let thread = self.writer.thread();
                         span.in_scope(|| reply(Ok(AppliedCommand { outcome, thread })));

@@ -276,7 +276,7 @@ methods! {
 
     /// Changes settings of the running turn.
     "turn/settings/update" => TurnSettingsUpdate(TurnSettingsUpdateParams) -> TurnSettingsUpdateResponse,
-        Useful, Experimental, lane(thread(thread_id));
+        Useful, Experimental, lane(thread(thread_id)), served_by(any_node);
 
     /// Reads the capabilities of the model provider.
     "modelProvider/capabilities/read" => ModelProviderCapabilitiesRead(ModelProviderCapabilitiesReadParams) -> ModelProviderCapabilitiesReadResponse,

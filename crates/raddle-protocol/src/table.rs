@@ -109,8 +109,8 @@ pub enum ServedBy {
     /// The node that owns the thread. If no live node owns it, the node that receives the request
     /// opens it.
     Owner,
-    /// As [`Self::Owner`], but the request opens no thread for a client that neither subscribed to
-    /// it nor named an extension: it is rejected if no node has loaded the thread.
+    /// As [`Self::Owner`], but the request opens no thread for a client that named neither
+    /// `raddle/seq` nor `raddle/idempotency`: it is rejected if no node has loaded the thread.
     Loaded,
     /// The node from which the client receives the events of the thread, else the node that
     /// receives the request. The request opens no thread.

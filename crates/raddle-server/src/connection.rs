@@ -241,12 +241,9 @@ async fn handle_frame(frame: Frame, state: &Arc<ServerState>, session: &Arc<Sess
         Ok(Inbound::Notification(notification)) => {
             tracing::trace!(method = &*notification.method, "notification");
         }
-        Ok(Inbound::Response(response)) => {
-            let frame = session.frame_of_thread(&response.id, &frame);
-            let Ok(Inbound::Response(response)) = parse(&frame) else {
-                return session.counts.noise();
-            };
-            if !relay::forward_answer(session, &response.id, &frame) {
+        Ok(Inbound::Response(mut response)) => {
+            response.id = session.id_of_thread(response.id);
+            if !relay::forward_answer(session, &response, frame.len()) {
                 threads::answers::handle_answer(state, session, response);
             }
         }

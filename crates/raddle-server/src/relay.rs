@@ -18,12 +18,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use raddle_agent::AgentError;
 use raddle_protocol::methods::ThreadLoadedList;
 use raddle_protocol::table::{Method, ServedBy};
 use raddle_protocol::{ThreadId, ThreadLoadedListResponse};
-use raddle_rpc::{DialError, Id, Transport};
+use raddle_rpc::{DialError, InboundResponse, Transport, answer, refusal};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
@@ -67,15 +66,21 @@ pub(crate) fn may_be_remote(state: &ServerState, session: &Session, id: ThreadId
         && state.threads.live(id).is_none()
 }
 
-/// Forwards a client's answer to the process that sent the request; returns whether it did.
-pub(crate) fn forward_answer(session: &Session, id: &Id, frame: &Bytes) -> bool {
+/// Forwards a client's answer to the process that sent the request; returns whether it did. The
+/// client's frame has this many bytes.
+pub(crate) fn forward_answer(
+    session: &Session,
+    response: &InboundResponse<'_>,
+    bytes: usize,
+) -> bool {
+    let id = &response.id;
     let thread = answers::request_of_id(id).map(|(thread, _)| thread);
     // Requests of local subscriptions are answered here.
     let thread = thread.filter(|it| !session.threads().contains(it));
     let Some(link) = thread.and_then(|it| session.relay.link_of(it)) else {
         return false;
     };
-    if link.outgoing.queued_bytes() + frame.len() > ANSWERS_BYTES_MAX {
+    if link.outgoing.queued_bytes() + bytes > ANSWERS_BYTES_MAX {
         session.counts.noise();
         tracing::warn!(
             connection = session.number,
@@ -83,7 +88,10 @@ pub(crate) fn forward_answer(session: &Session, id: &Id, frame: &Bytes) -> bool 
             "too many pending answers; one was dropped"
         );
     } else {
-        link.outgoing.send(frame.clone());
+        link.outgoing.send(match &response.outcome {
+            Ok(result) => answer(id, result),
+            Err(error) => refusal(Some(id), error),
+        });
     }
     true
 }

@@ -1,65 +1,52 @@
 //! Integer ids of server requests, for clients of the unextended protocol: some accept no others.
 //!
 //! A thread names a request by a text that is valid in every process. The integer is a hash of that
-//! text, so every connection and every process has the same one for a request. A request is sent
-//! again to each new subscriber, so a process knows the texts of all requests that may be answered.
+//! text, so every connection and every process has the same one for a request. An open request is
+//! sent again to each new subscriber, so a connection knows all that its client may answer.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
-use serde_json::Value;
+use raddle_protocol::ThreadId;
 use sha2::{Digest as _, Sha256};
-
-/// Limit: integer ids of server requests that the server knows; beyond it, it forgets the oldest,
-/// and ignores an answer to that request.
-const IDS_MAX: usize = 100_000;
 
 /// Number of bits of an id: JavaScript represents such an integer exactly.
 const ID_BITS: u32 = 53;
 
-/// The integer ids that were sent, with the texts that they stand for.
+/// The open requests that were sent to one client: their texts by their integers.
 #[derive(Debug, Default)]
 pub(crate) struct RequestIds {
-    sent: Mutex<SentIds>,
-}
-
-#[derive(Debug, Default)]
-struct SentIds {
-    names: HashMap<i64, Box<str>>,
-    oldest_first: VecDeque<i64>,
+    open: Mutex<HashMap<i64, Box<str>>>,
 }
 
 impl RequestIds {
-    /// Returns the integer of a request.
-    pub(crate) fn number(&self, name: &str) -> i64 {
-        let mut number = hash(name);
-        let mut sent = self.lock();
-        loop {
-            match sent.names.get(&number) {
-                Some(known) if **known == *name => return number,
-                // Two texts with one hash are practically impossible, and must not be confused.
-                Some(_) => number += 1,
-                None => break,
-            }
-        }
-        if sent.names.len() >= IDS_MAX
-            && let Some(oldest) = sent.oldest_first.pop_front()
-        {
-            sent.names.remove(&oldest);
-        }
-        sent.names.insert(number, name.into());
-        sent.oldest_first.push_back(number);
+    /// Stores a request that is sent to the client, and returns its integer.
+    pub(crate) fn open(&self, name: &str) -> i64 {
+        let number = hash(name);
+        self.lock().insert(number, name.into());
         number
     }
 
-    /// Returns the text that an integer stands for.
-    pub(crate) fn name(&self, number: i64) -> Option<Box<str>> {
-        self.lock().names.get(&number).cloned()
+    /// Removes a request that is resolved, and returns its integer.
+    pub(crate) fn close(&self, name: &str) -> i64 {
+        let number = hash(name);
+        self.lock().remove(&number);
+        number
     }
 
-    fn lock(&self) -> MutexGuard<'_, SentIds> {
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Removes the requests of a thread that the client no longer subscribes to.
+    pub(crate) fn close_all(&self, thread: ThreadId) {
+        let prefix = format!("{thread}:");
+        self.lock().retain(|_, name| !name.starts_with(&*prefix));
+    }
+
+    /// Returns the text of an open request.
+    pub(crate) fn name(&self, number: i64) -> Option<Box<str>> {
+        self.lock().get(&number).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<i64, Box<str>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -71,31 +58,39 @@ fn hash(name: &str) -> i64 {
     (number >> (u64::BITS - ID_BITS)).cast_signed()
 }
 
-/// Returns a frame with another value at a place that it has. A frame that cannot be parsed stays
-/// as it is.
-pub(crate) fn with_value(frame: &Bytes, pointer: &str, value: Value) -> Bytes {
-    let Ok(mut message) = serde_json::from_slice::<Value>(frame) else {
-        return frame.clone();
-    };
-    if let Some(old) = message.pointer_mut(pointer) {
-        *old = value;
-    }
-    serde_json::to_vec(&message).map_or_else(|_| frame.clone(), Bytes::from)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_request_has_one_integer_in_every_process() {
+    fn a_request_has_one_integer_on_every_connection() {
         let (first, second) = (RequestIds::default(), RequestIds::default());
-        let number = first.number("thread:0");
-        assert_eq!(first.number("thread:0"), number);
+        let number = first.open("thread:0");
+        assert_eq!(first.open("thread:0"), number);
         assert_eq!(second.name(number), None);
-        assert_eq!(second.number("thread:0"), number);
+        assert_eq!(second.close("thread:0"), number);
+        assert_eq!(second.name(number), None);
+        assert_eq!(second.open("thread:0"), number);
         assert_eq!(second.name(number).as_deref(), Some("thread:0"));
-        assert_ne!(first.number("thread:1"), number);
+        assert_ne!(first.open("thread:1"), number);
         assert!((0..1 << ID_BITS).contains(&number), "{number}");
+    }
+
+    #[test]
+    fn only_open_requests_are_stored() {
+        let ids = RequestIds::default();
+        let (thread, other) = (ThreadId::mint(), ThreadId::mint());
+        let number = ids.open(&format!("{thread}:0"));
+        for later in 0..1000 {
+            let name = format!("{other}:{later}");
+            ids.open(&name);
+            ids.close(&name);
+        }
+        assert_eq!(ids.name(number), Some(format!("{thread}:0").into()));
+        assert_eq!(ids.lock().len(), 1);
+        ids.close_all(other);
+        assert_eq!(ids.lock().len(), 1);
+        ids.close_all(thread);
+        assert_eq!(ids.lock().len(), 0);
     }
 }

@@ -39,7 +39,6 @@ use crate::disk::{DiskExecutor, DiskPool};
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
 use crate::options::Options;
-use crate::request_ids::RequestIds;
 use crate::wire_error::WireError;
 
 /// Limit: disk jobs in the home that run at a time, of all connections; beyond it, further jobs
@@ -73,8 +72,6 @@ pub(crate) struct ServerState {
     /// Number of connections that ended by a panic of the server.
     pub(crate) panicked_connections: AtomicU64,
     pub(crate) metrics: Arc<Metrics>,
-    /// The integer ids of server requests.
-    pub(crate) request_ids: Arc<RequestIds>,
 }
 
 impl ServerState {
@@ -125,7 +122,6 @@ impl ServerState {
             sandbox,
             panicked_connections: AtomicU64::new(0),
             metrics: Arc::default(),
-            request_ids: Arc::default(),
         })
     }
 }

@@ -21,7 +21,7 @@ use tracing::Span;
 use crate::disk::DiskExecutor;
 use crate::metrics::{Metrics, transport_name};
 use crate::relay::Relay;
-use crate::request_ids::{RequestIds, with_value};
+use crate::request_ids::RequestIds;
 use crate::services::ServerState;
 use crate::services::processes::Processes;
 use crate::services::search_sessions::SearchSessions;
@@ -56,7 +56,7 @@ pub(crate) struct Session {
     pub(crate) counts: FrameCounts,
     /// The metrics of the server.
     pub(crate) metrics: Arc<Metrics>,
-    request_ids: Arc<RequestIds>,
+    request_ids: RequestIds,
     client: OnceLock<ClientProfile>,
     running: Mutex<RunningRequests>,
     running_max: usize,
@@ -148,7 +148,7 @@ impl Session {
             outgoing,
             counts: FrameCounts::default(),
             metrics: state.metrics.clone(),
-            request_ids: state.request_ids.clone(),
+            request_ids: RequestIds::default(),
             client: OnceLock::new(),
             running: Mutex::default(),
             running_max: state.options.requests_max,
@@ -204,13 +204,18 @@ impl Session {
         }
     }
 
-    /// Whether a turn of the client may open a stored thread. A client that neither subscribed to
-    /// the thread nor named an extension would wait for events that it does not receive.
+    /// Whether a turn of the client may open a stored thread. A client of the unextended protocol
+    /// would wait for events that it does not receive, unless its subscription moves here from
+    /// another process. One to a loaded thread does not count: an unloaded thread has none.
     pub(crate) fn may_open(&self, id: ThreadId) -> bool {
         let client = self.client();
-        client.is_some_and(|it| it.wants_seq || it.has_idempotency)
-            || self.threads().contains(&id)
-            || self.relay.threads().into_iter().any(|it| it == id)
+        client.is_some_and(|it| it.wants_seq || it.has_idempotency) || self.relay.follows(id)
+    }
+
+    /// Removes a thread that the client no longer wants to follow.
+    pub(crate) fn end_subscription(&self, id: ThreadId) {
+        self.threads().remove(&id);
+        self.request_ids.close_all(id);
     }
 
     /// Whether the client may only read.
@@ -233,10 +238,11 @@ impl Session {
     /// the client wants it.
     pub(crate) fn tell_with_seq(&self, message: &Notification, seq: Option<u64>) {
         let method = message.method();
+        // Before the opt-out, because a resolved request is no longer open.
+        let message = self.with_ids_of_client(message);
         if self.receives(method) {
             let seq = seq.filter(|_| self.client().is_some_and(|it| it.wants_seq));
             let now = Timestamp::from(SystemTime::now());
-            let message = self.with_ids_of_client(message);
             self.outgoing
                 .send(notification(method, &*message, Some(now.0), seq));
         }
@@ -245,9 +251,12 @@ impl Session {
     /// Sends a request to the client. The answer has the same id, and comes on this connection or
     /// another.
     pub(crate) fn send_request(&self, id: &RequestId, method: &str, params: &Value) {
-        let id = match self.id_of_client(id) {
-            RequestId::Integer(number) => Id::Integer(number),
-            RequestId::String(text) => Id::String(text),
+        let id = match id {
+            RequestId::String(name) if self.has_integer_ids() => {
+                Id::Integer(self.request_ids.open(name))
+            }
+            RequestId::String(name) => Id::String(name.clone()),
+            RequestId::Integer(number) => Id::Integer(*number),
         };
         match request(&id, method, params) {
             Ok(frame) => self.outgoing.send(frame),
@@ -267,52 +276,57 @@ impl Session {
         self.client().is_some_and(|it| !it.wants_seq)
     }
 
-    /// Returns the id of a server request as the client sees it.
-    fn id_of_client(&self, id: &RequestId) -> RequestId {
-        match id {
-            RequestId::String(name) if self.has_integer_ids() => {
-                RequestId::Integer(self.request_ids.number(name))
-            }
-            id => id.clone(),
-        }
-    }
-
     /// Returns a notification with the ids that the client sees.
     fn with_ids_of_client<'a>(&self, message: &'a Notification) -> Cow<'a, Notification> {
-        match message {
-            Notification::ServerRequestResolved(it) if self.has_integer_ids() => {
-                let mut resolved = it.clone();
-                resolved.request_id = self.id_of_client(&it.request_id);
+        let Notification::ServerRequestResolved(resolved) = message else {
+            return Cow::Borrowed(message);
+        };
+        match &resolved.request_id {
+            RequestId::String(name) if self.has_integer_ids() => {
+                let mut resolved = resolved.clone();
+                resolved.request_id = RequestId::Integer(self.request_ids.close(name));
                 Cow::Owned(resolved.into())
             }
-            message => Cow::Borrowed(message),
+            _ => Cow::Borrowed(message),
         }
     }
 
-    /// Returns a frame of another process with the id that the client sees, at this place.
-    pub(crate) fn frame_of_client(&self, frame: Bytes, pointer: &str) -> Bytes {
+    /// Returns a request of another process with the id that the client sees.
+    pub(crate) fn request_of_client(&self, frame: Bytes) -> Bytes {
+        self.with_number(frame, "/id", |name| self.request_ids.open(name))
+    }
+
+    /// Returns a `serverRequest/resolved` of another process with the id that the client sees.
+    pub(crate) fn resolved_of_client(&self, frame: Bytes) -> Bytes {
+        self.with_number(frame, "/params/requestId", |name| {
+            self.request_ids.close(name)
+        })
+    }
+
+    /// Returns a frame with the integer for the text at this place, if the client has such ids.
+    fn with_number(&self, frame: Bytes, pointer: &str, number: impl Fn(&str) -> i64) -> Bytes {
         if !self.has_integer_ids() {
             return frame;
         }
-        let message: Option<Value> = serde_json::from_slice(&frame).ok();
-        let name = message
-            .as_ref()
-            .and_then(|it| it.pointer(pointer)?.as_str());
-        match name {
-            Some(name) => with_value(&frame, pointer, self.request_ids.number(name).into()),
-            None => frame,
+        let Ok(mut message) = serde_json::from_slice::<Value>(&frame) else {
+            return frame;
+        };
+        if let Some(id) = message.pointer_mut(pointer)
+            && let Some(name) = id.as_str()
+        {
+            *id = number(name).into();
         }
+        serde_json::to_vec(&message).map_or(frame, Bytes::from)
     }
 
-    /// Returns a response of the client with the id that the thread gave to the request.
-    pub(crate) fn frame_of_thread(&self, id: &Id, frame: &Bytes) -> Bytes {
-        let name = match id {
-            Id::Integer(number) if self.has_integer_ids() => self.request_ids.name(*number),
-            _ => None,
-        };
-        match name {
-            Some(name) => with_value(frame, "/id", Value::from(&*name)),
-            None => frame.clone(),
+    /// Returns the id that the thread gave to a request which the client answers.
+    pub(crate) fn id_of_thread(&self, id: Id) -> Id {
+        match id {
+            Id::Integer(number) => {
+                let name = self.request_ids.name(number);
+                name.map_or(Id::Integer(number), Id::String)
+            }
+            id => id,
         }
     }
 

@@ -2,7 +2,9 @@
 
 mod file;
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};
+use std::panic::PanicHookInfo;
 use std::path::Path;
 
 use raddle_console::sanitize;
@@ -37,22 +39,35 @@ pub(crate) fn start(colours: bool) {
 /// kept. Panics are then logged as lines with a time, like everything else in the file.
 pub(crate) fn move_to(path: &Path) -> io::Result<()> {
     file::move_to(path)?;
-    std::panic::set_hook(Box::new(|panic| print(Level::ERROR, &panic.to_string())));
+    std::panic::set_hook(Box::new(|panic| print(Level::ERROR, &panic_text(panic))));
     Ok(())
 }
 
-/// Prints text for the operator at every log level. On stderr it is plain; in a file each line has a
-/// time and the format of the log.
+/// Returns the text of a panic: the thread, the message, and a backtrace if `RUST_BACKTRACE` asks
+/// for one.
+fn panic_text(panic: &PanicHookInfo<'_>) -> String {
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or("<unnamed>");
+    let backtrace = Backtrace::capture();
+    match backtrace.status() {
+        BacktraceStatus::Captured => format!("thread '{name}' {panic}\n{backtrace}"),
+        _ => format!("thread '{name}' {panic}"),
+    }
+}
+
+/// Prints text for the operator at every log level. On stderr it is plain. In a file each line has a
+/// time and the format of the log; in JSON the whole text is one record.
 pub(crate) fn print(level: Level, text: &str) {
     if !file::is_open() {
         return print_line(&format!("raddle: {text}"));
     }
     let text = sanitize(text);
-    for line in text.lines() {
-        let line = file_line(level, line, is_json());
-        // A line that cannot be written is dropped.
-        let _ = Stderr.write_all(line.as_bytes());
-    }
+    let records: String = match is_json() {
+        true => file_line(level, text.trim_end(), true),
+        false => text.lines().map(|it| file_line(level, it, false)).collect(),
+    };
+    // Records that cannot be written are dropped.
+    let _ = Stderr.write_all(records.as_bytes());
 }
 
 fn file_line(level: Level, text: &str, is_json: bool) -> String {

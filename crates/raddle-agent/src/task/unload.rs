@@ -10,7 +10,8 @@ use super::{Task, TaskEnd, TaskMessage};
 use crate::AgentError;
 
 /// Limit: time an idle thread without subscribers stays loaded; beyond it, the thread is unloaded
-/// with `notLoaded` and `thread/closed`; the next request opens it again.
+/// with `notLoaded` and `thread/closed`; the next request opens it again, except `turn/start` of a
+/// client without extensions.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
 /// Reason why a thread is unloaded.

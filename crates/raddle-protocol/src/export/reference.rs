@@ -271,7 +271,11 @@ fn served_by(served_by: ServedBy) -> &'static str {
     match served_by {
         ServedBy::AnyNode => "the node that receives it",
         ServedBy::Creator => "the node that receives it, which then owns the new thread",
-        ServedBy::Owner | ServedBy::Loaded => "the node that owns the thread",
+        ServedBy::Owner => "the node that owns the thread",
+        ServedBy::Loaded => {
+            "the node that owns the thread; if the thread is not loaded, a client without the \
+             extensions `raddle/seq` and `raddle/idempotency` must resume it first"
+        }
         ServedBy::Subscription => {
             "the node that sends the client the events of the thread, \
              else the node that receives it"

@@ -156,6 +156,9 @@ impl ForwardedRequest {
                             // there.
                             return return_request(pending, since);
                         }
+                        if is_unsubscribe {
+                            session.end_subscription(id);
+                        }
                         pending.written(result);
                     }
                     // Another process owns the thread by now, or none does.

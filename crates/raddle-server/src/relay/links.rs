@@ -87,6 +87,11 @@ impl Relay {
         self.subscriptions().remove(&id).map(|it| it.last_seq)
     }
 
+    /// Whether the client follows a thread of another process, or one that is moving back here.
+    pub(crate) fn follows(&self, id: ThreadId) -> bool {
+        self.subscriptions().contains_key(&id) || self.reattaching().contains_key(&id)
+    }
+
     /// Returns the threads with a remote subscription.
     pub(crate) fn threads(&self) -> Vec<ThreadId> {
         self.subscriptions().keys().copied().collect()

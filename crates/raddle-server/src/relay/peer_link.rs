@@ -113,6 +113,13 @@ impl PeerLink {
                         }
                         continue;
                     }
+                    if notification.method == "deprecationNotice" {
+                        // It is about a request of the client, so it names no thread.
+                        if session.receives(&notification.method) {
+                            session.outgoing.send(frame.clone());
+                        }
+                        continue;
+                    }
                     ends_subscription =
                         matches!(&*notification.method, "thread/deleted" | "thread/archived");
                     method = Some(notification.method);
@@ -132,21 +139,20 @@ impl PeerLink {
             };
             let seq = seq_of(&frame);
             let wants_seq = session.client().is_some_and(|it| it.wants_seq);
-            let id_pointer = match method.as_deref() {
-                None => Some("/id"),
-                Some("serverRequest/resolved") => Some("/params/requestId"),
-                Some(_) => None,
+            let is_received = method.as_deref().is_none_or(|it| session.receives(it));
+            let frame_of_client = || match seq {
+                Some(seq) if !wants_seq => without_seq(seq, &frame),
+                _ => frame.clone(),
             };
-            let is_subscribed = method.is_none_or(|it| session.receives(&it));
-            if is_subscribed {
-                let frame = match seq {
-                    Some(seq) if !wants_seq => without_seq(seq, &frame),
-                    _ => frame.clone(),
-                };
-                session.outgoing.send(match id_pointer {
-                    Some(pointer) => session.frame_of_client(frame, pointer),
-                    None => frame,
-                });
+            let frame = match method.as_deref() {
+                None => Some(session.request_of_client(frame_of_client())),
+                Some("serverRequest/resolved") => {
+                    Some(session.resolved_of_client(frame_of_client()))
+                }
+                Some(_) => is_received.then(frame_of_client),
+            };
+            if let Some(frame) = frame.filter(|_| is_received) {
+                session.outgoing.send(frame);
             }
             session.relay.mark_received(id, seq);
             if ends_subscription {

@@ -73,7 +73,12 @@ struct SearchJob {
 }
 
 impl Search {
-    /// Whether a newer search of the same name has begun.
+    /// Ends the search: it returns no matches then.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was cancelled, for example by a newer search of the same name.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }

@@ -16,7 +16,7 @@ use crate::wire_error::WireError;
 const FILE_BYTES_MAX: u64 = 256 << 10;
 
 /// The longest name; longer ones are truncated.
-const NAME_BYTES_MAX: usize = 256;
+pub(crate) const NAME_BYTES_MAX: usize = 256;
 
 /// The longest description; longer ones are truncated.
 const DESCRIPTION_BYTES_MAX: usize = 4096;
@@ -43,19 +43,35 @@ const REPO_FOLDER: &str = ".agents/skills";
 #[derive(Debug)]
 pub(crate) struct SkillList<'a> {
     admission: &'a PathAdmission,
+    /// The skills in the user's folders, which apply everywhere.
+    user: SkillsListEntry,
+    /// Whether these are all of them.
+    is_user_complete: bool,
     entries: Vec<SkillsListEntry>,
     bytes_left: usize,
 }
 
 impl<'a> SkillList<'a> {
-    /// Creates an empty list. It reads only paths that this rule admits.
-    pub(crate) fn new(admission: &'a PathAdmission) -> Self {
-        Self::within(LIST_BYTES_MAX, admission)
+    /// Creates an empty list, and reads the user's folders. It reads only paths that this rule
+    /// admits.
+    pub(crate) fn new(user: &[PathBuf], admission: &'a PathAdmission) -> Self {
+        Self::within(LIST_BYTES_MAX, user, admission)
     }
 
-    fn within(bytes_max: usize, admission: &'a PathAdmission) -> Self {
+    fn within(bytes_max: usize, user: &[PathBuf], admission: &'a PathAdmission) -> Self {
+        let mut entry = empty_entry("");
+        let mut bytes_left = bytes_max;
+        let mut sources = user.iter().map(|it| SkillSource {
+            folder: it.clone(),
+            scope: SkillScope::User,
+            admission: admission.clone(),
+        });
+        // What does not fit here does not fit into the first entry either.
+        let is_complete = sources.all(|it| it.collect(&mut entry, &mut bytes_left));
         Self {
             admission,
+            user: entry,
+            is_user_complete: is_complete,
             entries: Vec::new(),
             bytes_left: bytes_max,
         }
@@ -63,30 +79,20 @@ impl<'a> SkillList<'a> {
 
     /// Adds the skills that apply in a folder: those in the user's folders, and those of the
     /// repository around it. Links in a repository must stay inside it, as those of `AGENTS.md`.
-    pub(crate) fn add_folder(&mut self, user: &[PathBuf], cwd: &str) {
-        let mut entry = SkillsListEntry {
-            cwd: cwd.to_owned(),
-            errors: Vec::new(),
-            skills: Vec::new(),
-        };
-        let admission = self.admission;
-        let user = user.iter().map(|it| SkillSource {
-            folder: it.clone(),
-            scope: SkillScope::User,
-            admission: admission.clone(),
-        });
+    pub(crate) fn add_folder(&mut self, cwd: &str) {
+        let mut entry = empty_entry(cwd);
         let repository = repository_folders(Path::new(cwd));
         let root = repository.last().and_then(|it| fs::canonicalize(it).ok());
         let repository_admission = root.map(|it| self.admission.below(&it));
-        let repository = repository.iter().filter_map(|it| {
+        let mut sources = repository.iter().filter_map(|it| {
             Some(SkillSource {
                 folder: it.join(REPO_FOLDER),
                 scope: SkillScope::Repo,
                 admission: repository_admission.clone()?,
             })
         });
-        let mut sources = user.chain(repository);
-        let is_complete = sources.all(|it| it.collect(&mut entry, &mut self.bytes_left));
+        let is_complete = self.add_users(&mut entry)
+            && sources.all(|it| it.collect(&mut entry, &mut self.bytes_left));
         if !is_complete {
             entry.errors.push(SkillErrorInfo {
                 message: "the answer would be too long; the other skills are left out, ask for fewer folders at once".to_owned(),
@@ -99,9 +105,37 @@ impl<'a> SkillList<'a> {
         self.entries.push(entry);
     }
 
+    /// Adds the user's skills to an entry; returns false when they do not all fit.
+    fn add_users(&mut self, entry: &mut SkillsListEntry) -> bool {
+        for error in &self.user.errors {
+            if !reserve_row(error, &mut self.bytes_left) {
+                return false;
+            }
+            entry.errors.push(error.clone());
+        }
+        for skill in &self.user.skills {
+            if !reserve_row(skill, &mut self.bytes_left) {
+                return false;
+            }
+            entry.skills.push(skill.clone());
+        }
+        if !self.is_user_complete {
+            self.bytes_left = 0;
+        }
+        self.is_user_complete
+    }
+
     /// Returns the entries, in the order in which they were added.
     pub(crate) fn entries(self) -> Vec<SkillsListEntry> {
         self.entries
+    }
+}
+
+fn empty_entry(cwd: &str) -> SkillsListEntry {
+    SkillsListEntry {
+        cwd: cwd.to_owned(),
+        errors: Vec::new(),
+        skills: Vec::new(),
     }
 }
 
@@ -311,8 +345,8 @@ mod tests {
             fs::write(skill.join("SKILL.md"), "---\ndescription: x\n---\n").expect("a file");
         }
         let admission = PathAdmission::default();
-        let mut list = SkillList::new(&admission);
-        list.add_folder(&[folder.path().to_owned()], "/nowhere");
+        let mut list = SkillList::new(&[folder.path().to_owned()], &admission);
+        list.add_folder("/nowhere");
         let entry = &list.entries()[0];
         assert_eq!(entry.skills.len(), SKILLS_MAX);
         let path = folder.path().display().to_string();
@@ -339,9 +373,10 @@ mod tests {
             (serde_json::to_vec(&entries).expect("JSON").len(), rows)
         };
         let fill = |bytes_max: usize| {
-            let mut list = SkillList::within(bytes_max, &admission);
-            list.add_folder(&[folder.path().to_owned()], "/nowhere");
-            list.add_folder(&[folder.path().to_owned()], "/elsewhere");
+            let user = [folder.path().to_owned()];
+            let mut list = SkillList::within(bytes_max, &user, &admission);
+            list.add_folder("/nowhere");
+            list.add_folder("/elsewhere");
             length(list)
         };
         assert_eq!(fill(1 << 20).1, [20, 20]);

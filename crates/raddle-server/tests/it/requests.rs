@@ -140,8 +140,7 @@ async fn each_decision_has_its_effect() {
     }
 }
 
-/// A client without extensions gets integer ids, the same in every process, and may answer with
-/// them.
+/// A client without extensions gets integer ids, and may answer with them.
 #[tokio::test]
 async fn a_client_without_extensions_gets_integer_ids() {
     let harness = Harness::new();
@@ -157,6 +156,65 @@ async fn a_client_without_extensions_gets_integer_ids() {
     assert_eq!(resolved["method"], "serverRequest/resolved");
     assert_eq!(resolved["params"]["requestId"], request["id"]);
     assert_eq!(resolved["params"]["decision"], "accept");
+}
+
+/// The integer of a request is the same on a later connection, and names it only on connections
+/// that received it.
+#[tokio::test]
+async fn an_integer_id_outlives_its_connection() {
+    let harness = Harness::new();
+    let (mut server, threads) = opened(&harness);
+    let mut client = TestClient::connect_without_extensions(&mut server).await;
+    let thread = running(&mut client).await;
+    call_command(&threads, thread).await;
+    let request = approval_request(&mut client).await;
+    client.disconnect().await.when_ended().await;
+
+    let mut other = TestClient::connect_without_extensions(&mut server).await;
+    let approval = json!({"id": request["id"], "result": {"decision": "accept"}});
+    other.send(&approval);
+    other.ask("account/read", json!({})).await.expect("served");
+    let handle = threads.get(thread).await.expect("the thread");
+    let open = handle.inspect(|thread| thread.requests().count()).await;
+    assert_eq!(open, Ok(1), "the request was not sent on this connection");
+
+    let params = json!({"threadId": thread, "excludeTurns": true});
+    other.ask("thread/resume", params).await.expect("a thread");
+    let repeated = loop {
+        let message = other.next().await;
+        if message.get("id").is_some() {
+            break message;
+        }
+    };
+    assert_eq!(repeated["id"], request["id"]);
+    other.send(&approval);
+    let resolved = other.next().await;
+    assert_eq!(resolved["method"], "serverRequest/resolved");
+    assert_eq!(resolved["params"]["requestId"], request["id"]);
+    // A second answer changes nothing.
+    other.send(&approval);
+    assert_eq!(other.next().await["method"], "thread/status/changed");
+    other.ask("account/read", json!({})).await.expect("served");
+}
+
+/// An answer is not parsed for its id: one that nests too deep declines, as with a string id.
+#[tokio::test]
+async fn a_deep_answer_with_an_integer_id_is_not_lost() {
+    let harness = Harness::new();
+    let (mut server, threads) = opened(&harness);
+    let mut client = TestClient::connect_without_extensions(&mut server).await;
+    let thread = running(&mut client).await;
+    call_command(&threads, thread).await;
+    let request = approval_request(&mut client).await;
+    let deep = (0..200).fold(json!(0), |inner, _| json!([inner]));
+    client.send(&json!({"id": request["id"], "result": deep}));
+    for expected in [
+        "serverRequest/resolved",
+        "thread/status/changed",
+        "item/completed failed",
+    ] {
+        assert_eq!(rendered(&client.next().await), expected);
+    }
 }
 
 /// Only a subscriber may answer, and answers to unknown requests are ignored.

@@ -1,7 +1,7 @@
 //! `fuzzyFileSearch/sessionUpdate`: change the query of a search session. The matches follow the
 //! response as notifications, unless a newer query replaces this one.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use raddle_protocol::methods::FuzzyFileSearchSessionUpdate;
 use raddle_protocol::{
@@ -13,7 +13,7 @@ use super::{check_query, matches};
 use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::files::PathAdmission;
-use crate::services::searches::Search;
+use crate::services::search_sessions::SessionQuery;
 use crate::session::Session;
 use crate::spans;
 
@@ -23,56 +23,75 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FuzzyFileSearchSession
         reply,
         session,
     } = call;
-    let roots =
-        check_query(&params.query).and_then(|()| session.searches.roots(&params.session_id));
-    let roots = match roots {
-        Ok(roots) => roots,
-        Err(error) => return reply.error(error),
-    };
-    // Begins in the order of arrival: the newest search must be the one that remains.
-    let name = search_name(&session, &params.session_id);
-    let search = state.searches.begin(Some(name));
-    reply.ok(&FuzzyFileSearchSessionUpdateResponse {});
-    spans::spawn(run(state.clone(), session, search, params, roots));
-}
-
-/// Returns the name of a session's search. A client's session cancels no search of another client.
-pub(super) fn search_name(session: &Session, id: &str) -> String {
-    format!("{}/session/{id}", session.number)
-}
-
-/// Runs a search, and notifies the client of its matches.
-async fn run(
-    state: Arc<ServerState>,
-    session: Arc<Session>,
-    search: Search,
-    params: FuzzyFileSearchSessionUpdateParams,
-    mut roots: Vec<String>,
-) {
-    let admission = PathAdmission::of(&state, &session).await;
-    drop(state);
     let FuzzyFileSearchSessionUpdateParams { session_id, query } = params;
-    let reader = session.clone();
+    // The older search is cancelled before the response, and the newer one begins after it.
+    let cancelled = check_query(&query).and_then(|()| session.searches.cancel(&session_id));
+    if let Err(error) = cancelled {
+        return reply.error(error);
+    }
+    reply.ok(&FuzzyFileSearchSessionUpdateResponse {});
+    let search = state.searches.begin(None);
+    if session.searches.set_query(&session_id, query, search) {
+        spans::spawn(run(Arc::downgrade(state), session, session_id));
+    }
+}
+
+/// Runs the searches of a session until there is no newer query.
+async fn run(state: Weak<ServerState>, session: Arc<Session>, session_id: String) {
+    while let Some(query) = session.searches.next_query(&session_id) {
+        let Some(state) = state.upgrade() else {
+            return;
+        };
+        search(state, &session, &session_id, query).await;
+    }
+}
+
+/// Runs one search, and notifies the client of its matches and of its end.
+async fn search(
+    state: Arc<ServerState>,
+    session: &Arc<Session>,
+    session_id: &str,
+    session_query: SessionQuery,
+) {
+    let SessionQuery {
+        query,
+        search,
+        roots,
+    } = session_query;
+    let admission = PathAdmission::of(&state, session).await;
+    // A hanging disk does not keep the server from ending.
+    drop(state);
+    let (job, reader) = (search.clone(), session.clone());
     let work = move || {
+        if job.is_cancelled() {
+            return (query, Vec::new());
+        }
         let admission = admission.resolved();
         // A closed folder has no matches.
-        roots.retain(|root| std::path::absolute(root).is_ok_and(|it| admission.check(&it).is_ok()));
-        let files = matches(&search, &query, &roots, &admission, &reader);
-        (!search.is_cancelled()).then_some((query, files))
+        let is_open = |root: &&String| {
+            !job.is_cancelled()
+                && std::path::absolute(root).is_ok_and(|it| admission.check(&it).is_ok())
+        };
+        let roots: Vec<String> = roots.iter().filter(is_open).cloned().collect();
+        let files = matches(&job, &query, &roots, &admission, &reader);
+        (query, files)
     };
-    let found = match session.disk.run(&session.outgoing, work).await {
-        Ok(found) => found,
-        Err(error) => return tracing::warn!(?error, "a search session got no matches"),
-    };
-    let Some((query, files)) = found else {
-        return;
-    };
-    let updated = FuzzyFileSearchSessionUpdatedNotification {
-        session_id: session_id.clone(),
-        files,
-        query,
-    };
-    session.notify(&updated.into());
-    let completed = FuzzyFileSearchSessionCompletedNotification { session_id };
-    session.notify(&completed.into());
+    let found = session.disk.run(&session.outgoing, work).await;
+    session.searches.publish(&search, || {
+        match found {
+            Ok((query, files)) => {
+                let updated = FuzzyFileSearchSessionUpdatedNotification {
+                    session_id: session_id.to_owned(),
+                    files,
+                    query,
+                };
+                session.notify(&updated.into());
+            }
+            Err(error) => tracing::warn!(?error, "a search session got no matches"),
+        }
+        let completed = FuzzyFileSearchSessionCompletedNotification {
+            session_id: session_id.to_owned(),
+        };
+        session.notify(&completed.into());
+    });
 }

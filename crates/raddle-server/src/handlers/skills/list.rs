@@ -49,9 +49,9 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<SkillsList>) {
             admission.check(&std::path::absolute(folder)?)?;
         }
         let mut seen = HashSet::new();
-        let mut list = skills::SkillList::new(admission);
+        let mut list = skills::SkillList::new(&user, admission);
         for cwd in folders.iter().filter(|cwd| seen.insert(cwd.as_str())) {
-            list.add_folder(&user, cwd);
+            list.add_folder(cwd);
         }
         let mut data = list.entries();
         for skill in data.iter_mut().flat_map(|it| &mut it.skills) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use raddle_core::{Archive, Command, view};
+use raddle_core::view;
 use raddle_protocol::ThreadUnarchiveResponse;
 use raddle_protocol::methods::ThreadUnarchive;
 
@@ -16,15 +16,12 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadUnarchive>)
         session,
     } = call;
     let id = params.thread_id;
-    let unarchive = Command::Archive(Archive {
-        archived: false,
-        principal: threads::principal(&session),
-    });
+    let principal = threads::principal(&session);
     let answer = reply.into_reply_to(move |done| {
         let response = done.map(|done| ThreadUnarchiveResponse {
             thread: view(done.thread),
         });
         response.map_err(|error| threads::refused(id, error))
     });
-    state.threads.send_command(id, unarchive, answer).await;
+    state.threads.unarchive(id, principal, answer).await;
 }

@@ -16,7 +16,7 @@ pub(crate) async fn handle(
 ) -> Result<ThreadUnsubscribeResponse, WireError> {
     let Request { params, session } = request;
     let id = params.thread_id;
-    session.threads().remove(&id);
+    session.end_subscription(id);
     let subscriber = threads::session_subscriber(&session);
     let status = match state.threads.unsubscribe(id, subscriber).await {
         UnsubscribeResult::Done => ThreadUnsubscribeStatus::Unsubscribed,

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use raddle_core::ports::ReadError;
 use raddle_core::{Command, StartTurn, TurnKind};
 use raddle_protocol::methods::TurnStart;
 use raddle_protocol::{TurnId, TurnStartResponse};
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
-use crate::wire_error::WireError;
 
 pub(crate) async fn handle(state: Arc<ServerState>, call: Call<TurnStart>) {
     let Call {
@@ -19,9 +19,16 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<TurnStart>) {
     // Held until the command is in the thread's inbox, which keeps the order from there on.
     let _lane = reply.take_pass();
     let id = params.thread_id;
-    // Clients of the unextended protocol resume the thread after this error.
     if !session.may_open(id) && state.threads.live(id).is_none() {
-        return reply.error(WireError::Refused(format!("thread not found: {id}").into()));
+        let error = match state.threads.peek(id).await {
+            // Clients of the unextended protocol resume the thread after this error.
+            Ok(peek) if !peek.is_owned() => Some(threads::refused(id, ReadError::NotFound.into())),
+            Ok(_) => None,
+            Err(error) => Some(threads::refused(id, error)),
+        };
+        if let Some(error) = error {
+            return reply.error(error);
+        }
     }
     let change = match threads::change(&state, &params).await {
         Ok(change) => threads::routed(&state, id, change).await,

@@ -228,7 +228,7 @@ fn part(input: wire::UserInput, stored: Option<Image>) -> Option<Input> {
             name: it.name,
             path: it.path,
         },
-        // Rejected before.
+        // The request with such an input was rejected.
         wire::UserInput::Unrecognized(_) => return None,
     })
 }

@@ -545,7 +545,10 @@ pub(super) const TABLE: &[RequestBounds] = &[
             // Rejected for a running turn; else the response says that it changed nothing.
             probes: &[Probe(
                 r#""user""#,
-                ShownBy(TURN_SETTINGS, r#"{"status": "targetUnavailable"}"#),
+                ShownBy(
+                    TURN_SETTINGS,
+                    r#""turnId": "$turn", "approvalsReviewer": "user"}}"#,
+                ),
             )],
             shared: &[],
         }],

@@ -1,5 +1,5 @@
 //! `modelProvider/capabilities/read`: the tools that a provider runs itself. The server requests
-//! none of them, whatever a provider offers.
+//! none of them, from any provider.
 
 use std::sync::Arc;
 

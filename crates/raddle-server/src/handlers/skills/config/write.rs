@@ -7,6 +7,7 @@ use raddle_protocol::methods::SkillsConfigWrite;
 use raddle_protocol::{SkillsConfigWriteParams, SkillsConfigWriteResponse};
 
 use crate::call::Call;
+use crate::services::skills::NAME_BYTES_MAX;
 use crate::services::{ServerState, files};
 use crate::wire_error::WireError;
 
@@ -14,22 +15,20 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<SkillsConfigWrite
     let (config, writer) = (state.config.clone(), call.session.config_writer());
     call.at_home(state, move |params| {
         let enabled = params.enabled;
-        let selector = selector(params)?;
-        let unusable =
-            |error: raddle_config::ConfigError| WireError::Refused(error.to_string().into());
-        let before = config.refresh().map_err(unusable)?;
-        let edit = selector.edit(&before, enabled);
-        config.write(&[edit], None, None, writer)?;
-        let now = config.refresh().map_err(unusable)?;
-        Ok(SkillsConfigWriteResponse {
-            effective_enabled: selector.is_enabled(&now),
-        })
+        let effective_enabled = selector(params)?.write(&config, enabled, writer)?;
+        Ok(SkillsConfigWriteResponse { effective_enabled })
     })
     .await;
 }
 
 fn selector(params: SkillsConfigWriteParams) -> Result<SkillSelector, WireError> {
     match (params.name, params.path) {
+        // No skill has a longer name.
+        (Some(name), None) if name.len() > NAME_BYTES_MAX => {
+            let bytes = name.len();
+            let what = format!("name has {bytes} bytes; it may have {NAME_BYTES_MAX}");
+            Err(WireError::Refused(what.into()))
+        }
         (Some(name), None) => Ok(SkillSelector::Name(name)),
         (None, Some(path)) => {
             files::absolute(&path)?;
