@@ -8,8 +8,12 @@ use tree_sitter::{ParseOptions, ParseState, Parser, Tree};
 
 use super::WORK_MAX;
 
-/// Number of bytes that the parser gets at a time. Bytes that it reads twice count twice.
+/// Number of bytes that the parser gets at a time.
 const CHUNK_BYTES: usize = 64;
+
+/// Cost of such a read. Text that the parser reads twice counts twice. Its lexer takes longer for a
+/// byte than the walk over the tree, so a byte costs two.
+const CHUNK_COST: usize = 2 * CHUNK_BYTES;
 
 /// Cost of the parser's steps between two progress reports. They take up to five times as long in
 /// a text with errors, where the parser tries every symbol of the grammar at each step.
@@ -57,7 +61,7 @@ impl WorkBudget {
         let remaining = Cell::new(self.remaining.saturating_sub(SCRIPT_COST));
         let spend = |cost: usize| remaining.set(remaining.get().saturating_sub(cost));
         let mut read = |at: usize, _| {
-            spend(CHUNK_BYTES);
+            spend(CHUNK_COST);
             let end = text.ceil_char_boundary(at.saturating_add(CHUNK_BYTES));
             match remaining.get() {
                 0 => &[][..],
