@@ -32,7 +32,10 @@ pub(crate) fn install(args: &ShimInstall) -> Result<ExitCode> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let link = folder.join(NAME);
     // With links in the path too: the program would become a link to itself.
-    if folder.canonicalize().is_ok_and(|it| it.join(NAME) == program) {
+    if folder
+        .canonicalize()
+        .is_ok_and(|it| it.join(NAME) == program)
+    {
         bail!(
             "{} is this program itself; choose another folder, or call the program {PROGRAM}",
             link.display()

@@ -92,6 +92,19 @@ fn a_key_is_deleted_after_the_provider_changed() {
 }
 
 #[test]
+fn init_knows_a_stored_key() {
+    let home = CliHome::new();
+    let (code, err) = home.feed(&["login", "anthropic"], "sk-sekret\n");
+    assert_eq!(code, Some(0), "{err}");
+    let output = home.run(&["init", "--model", "anthropic/claude", "--yes"]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    assert!(!output.err.contains("ANTHROPIC_API_KEY"), "{}", output.err);
+    let text = home.text();
+    assert!(text.contains("stored by `raddle login`"), "{text}");
+    assert!(!text.contains("env_key"), "{text}");
+}
+
+#[test]
 fn a_key_is_not_echoed_on_the_terminal() {
     for (typed, code, shown) in [
         ("sk-sekret\n", 0, "logged in to `openai`"),
@@ -135,7 +148,11 @@ fn a_login_that_is_not_possible_says_why() {
         (&["login", "openai"], " \n", "the key is empty"),
         (&["login", "openai"], "a b", "the key has spaces"),
         (&["login", "openai", "--device"], "k", "no pages to sign in"),
-        (&["login", "status", "--device"], "", "takes neither --device"),
+        (
+            &["login", "status", "--device"],
+            "",
+            "takes neither --device",
+        ),
         (&["logout", "nobody"], "", "the model provider `nobody`"),
     ] {
         let (code, err) = home.feed(words, input);

@@ -93,7 +93,11 @@ fn a_failed_turn_leaves_its_thread() {
         &["-c", "model_providers.mock.env_key=NO_SUCH_KEY", "x"],
         &["MOCK unauthorized"],
         &["--json", "MOCK unauthorized"],
-        &["-c", "model_providers.mock.request_max_retries=0", "MOCK 500"],
+        &[
+            "-c",
+            "model_providers.mock.request_max_retries=0",
+            "MOCK 500",
+        ],
     ];
     for (before, words) in cases.into_iter().enumerate() {
         let output = harness.run(words);
