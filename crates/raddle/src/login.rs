@@ -34,10 +34,9 @@ struct LoginTarget {
 /// Stores a key or a sign-in, or prints what is stored.
 pub(crate) fn login(overrides: Vec<Override>, args: Login) -> Result<ExitCode> {
     let is_status = args.status || args.provider.as_deref() == Some(STATUS_WORD);
-    ensure!(
-        !is_status || !args.device && !args.with_api_key,
-        "`raddle login status` takes neither --device nor --with-api-key; leave them out"
-    );
+    if is_status && (args.device || args.with_api_key) {
+        bail!("`raddle login status` takes neither --device nor --with-api-key; leave them out");
+    }
     let provider = args.provider.filter(|it| it != STATUS_WORD);
     let target = LoginTarget::open(overrides, provider)?;
     if is_status {

@@ -108,7 +108,7 @@ fn model_names(
     limit: Duration,
 ) -> Result<Vec<Vec<String>>> {
     let runtime = runtime()?;
-    let _entered = runtime.enter();
+    let entered = runtime.enter();
     let vendor_client = Arc::new(VendorClient::new(&home.state, None));
     let mut requests = JoinSet::new();
     for (at, preset) in presets.iter().enumerate() {
@@ -122,6 +122,9 @@ fn model_names(
             }
         }
     });
+    drop(entered);
+    // A lookup of a name blocks a thread, which may outlast the deadline.
+    runtime.shutdown_background();
     Ok(names)
 }
 

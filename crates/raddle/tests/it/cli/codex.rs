@@ -124,15 +124,14 @@ fn a_shim_replaces_no_other_file_and_not_the_program() {
     let kept = fs::read_to_string(&beside).expect("it is kept");
     assert_eq!(kept, "a file of the user");
 
-    let named = home.home.path().join("named");
-    fs::create_dir(&named).expect("a folder");
-    let program = named.join("codex");
-    // A hard link is a program of that name, not a link to another.
-    if fs::hard_link(own_binary(), &program).is_err() {
-        fs::copy(own_binary(), &program).expect("a copy");
-    }
+    // A hard link is a program of that name, and must be on the same file system.
+    let binary = own_binary();
+    let beside = binary.parent().expect("a folder");
+    let named = tempfile::tempdir_in(beside).expect("a folder");
+    let program = named.path().join("codex");
+    fs::hard_link(&binary, &program).expect("a hard link");
     let mut install = Command::new(&program);
-    install.args(["shim", "install", "--force", "--dir", text(&named)]);
+    install.args(["shim", "install", "--force", "--dir", text(named.path())]);
     let output = install.output().expect("it runs");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(program.is_file() && !program.is_symlink(), "{output:?}");
