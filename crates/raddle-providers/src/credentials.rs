@@ -146,7 +146,7 @@ impl Credentials {
         Ok(self.read()?.credential(provider).cloned())
     }
 
-    /// Stores the credential of a provider, or removes it, whatever its address and issuer.
+    /// Stores the credential of a provider, or removes that of any address and issuer.
     /// Returns whether there was one.
     pub(crate) fn set(
         &self,
