@@ -40,6 +40,8 @@ _LICENCE = "Apache-2.0"
 _RECOMMENDS = ["bubblewrap", "ca-certificates"]
 #: The address of the releases. There is none yet.
 _URL = "https://raddle.invalid/releases"
+#: The folder of documents in a system package.
+_DOCUMENTS = "usr/share/doc/raddle"
 #: Shells, and the file names under which they find completions.
 _COMPLETIONS = {"bash": "raddle", "zsh": "_raddle", "fish": "raddle.fish"}
 
@@ -52,6 +54,8 @@ def main():
     parser.add_argument("--minisign", type=Path, help="a minisign key that signs the checksums; KEY.pub is beside it")
     parser.add_argument("--url", default=_URL, help="the address of the releases, for the files that download one")
     arguments = parser.parse_args()
+    if arguments.minisign and arguments.url == _URL:
+        sys.exit("signed packages are for a release; name its address with --url, for install.sh to download from")
     arguments.out.mkdir(parents=True, exist_ok=True)
     earlier = _ours(arguments.out)
     key = public_line(arguments.minisign) if arguments.minisign else ""
@@ -130,30 +134,30 @@ def _wheel(version, program, licences, bill):
 
 
 def _deb(version, binary, program, licences, bill):
-    documents = "usr/share/doc/raddle"
     texts = b"\n".join(it.data for it in licences)
     entries = [
         *_installed(binary, program, "usr/share/zsh/vendor-completions"),
-        Entry(f"{documents}/copyright", texts),
-        _below(documents, bill("deb", "raddle")),
+        Entry(f"{_DOCUMENTS}/copyright", texts),
+        _below(_DOCUMENTS, bill("deb", "raddle")),
     ]
     data = deb("raddle", version, "amd64", _SUMMARY, _DESCRIPTION, _RECOMMENDS, entries)
     return f"raddle_{version}-1_amd64.deb", data
 
 
 def _rpm(version, binary, program, licences, bill):
-    documents, texts = "usr/share/doc/raddle", "usr/share/licenses/raddle"
+    texts = "usr/share/licenses/raddle"
     entries = [
         *_installed(binary, program, "usr/share/zsh/site-functions"),
         *(_below(texts, it) for it in licences),
-        _below(documents, bill("rpm", "raddle")),
+        _below(_DOCUMENTS, bill("rpm", "raddle")),
     ]
     about = ("raddle", version, "x86_64", _SUMMARY, _DESCRIPTION, _LICENCE, _RECOMMENDS)
-    return f"raddle-{version}-1.x86_64.rpm", rpm(*about, entries, [documents, texts])
+    return f"raddle-{version}-1.x86_64.rpm", rpm(*about, entries, [_DOCUMENTS, texts])
 
 
 def _installed(binary, program, zsh):
-    """Returns the files of a system package besides its documents. `zsh` is the folder of its completions."""
+    """Returns the files of a system package besides licences and bill of materials. `zsh` is the folder of its
+    completions."""
     folders = {
         "bash": "usr/share/bash-completion/completions",
         "zsh": zsh,
@@ -164,6 +168,8 @@ def _installed(binary, program, zsh):
         _, shell, name = entry.path.split("/")
         entries.append(Entry(f"{folders[shell]}/{name}", entry.data))
     entries += [Entry(f"usr/share/{it.path}.gz", gzipped(it.data)) for it in _man(binary)]
+    profile = _HERE / "apparmor/raddle-bwrap"
+    entries.append(Entry(f"{_DOCUMENTS}/{profile.name}", profile.read_bytes()))
     return entries
 
 
@@ -255,10 +261,13 @@ def _require_fit(program, binary):
 
 
 def _ours(folder):
-    """Returns the earlier packages in the folder. Exits if it holds any other file."""
+    """Returns the earlier packages in the folder. Exits if it holds any other file. Without the checksums beside
+    them, a Dockerfile and the like may be the user's own."""
     endings = (".tar.gz", ".tgz", ".whl", ".rpm")
     installers = {it.name for it in (_HERE / "files").iterdir()}
     files = list(folder.iterdir())
+    if not (folder / SUMS).is_file():
+        installers = set()
     for file in files:
         is_package = file.name.startswith("raddle-") and file.name.endswith(endings)
         is_deb = file.name.startswith("raddle_") and file.name.endswith(".deb")

@@ -181,12 +181,14 @@ def _script(packages, folder, node, version):
         public[name] = signing.public_line(keys / name)
     (archive,) = packages.glob("raddle-*.tar.gz")
     cases = {
-        "the signed files": ("key", None),
-        "another key": ("other", None),
-        "other checksums": ("key", signing.SUMS),
-        "another archive": ("key", archive.name),
+        "the signed files": ("key", None, ""),
+        "a relative folder": ("key", None, "a folder"),
+        "another key": ("other", None, ""),
+        "other checksums": ("key", signing.SUMS, ""),
+        "another archive": ("key", archive.name, ""),
     }
-    for at, (case, (key, changed)) in enumerate(cases.items()):
+    rights = {"the signed files", "a relative folder"}
+    for at, (case, (key, changed, to)) in enumerate(cases.items()):
         stranger = Stranger(folder / f"script-{at}", node)
         files = stranger.home / "files"
         stranger.is_given([packages / "install.sh", packages / signing.SUMS, archive], files)
@@ -194,7 +196,8 @@ def _script(packages, folder, node, version):
         if changed:
             with (files / changed).open("ab") as file:
                 file.write(b"more\n")
-        line = f"sh files/install.sh --from files --key {public[key]}"
+        line = f"sh files/install.sh --from files --key {public[key]}" + (f" --to '{to}'" if to else "")
+        installed = stranger.home / (to or ".local")
         done = subprocess.run(
             [*stranger.runs, "sh", "-c", line],
             cwd=stranger.home,
@@ -203,13 +206,16 @@ def _script(packages, folder, node, version):
             text=True,
             timeout=_DEADLINE_S,
         )
-        is_installed = (stranger.home / ".local/bin/raddle").exists()
-        is_right = case == "the signed files"
+        is_installed = (installed / "bin/raddle").exists()
+        is_right = case in rights
         _require((done.returncode == 0) == is_right, f"install.sh with {case}: {done.stdout}{done.stderr}")
         _require(is_installed == is_right, f"install.sh with {case}: installed is {is_installed}")
         if is_right:
-            _require(_does(stranger, ".local/bin/raddle --version") == version, "install.sh: wrong version")
-    print("ok  install script, with a right signature and three wrong ones", flush=True)
+            printed = _does(stranger, f"'{installed}/bin/raddle' --version")
+            _require(printed == version, f"install.sh with {case}: wrong version")
+            profile = installed / "share/doc/raddle/raddle-bwrap"
+            _require(profile.is_file(), f"install.sh with {case}: no profile of AppArmor")
+    print("ok  install script, with a right signature in two folders, and three wrong ones", flush=True)
 
 
 def _action(packages, folder, node):
@@ -267,6 +273,8 @@ def _managers(packages, folder):
         for step in steps:
             _output(step)
         _require(program.stat().st_mode & 0o777 == 0o755, f"{name}: the binary has another mode")
+        profile = root / "usr/share/doc/raddle/raddle-bwrap"
+        _require(profile.is_file(), f"{name}: no profile of AppArmor")
         _output(removal)
         left = [it for it in (root / "usr").rglob("*") if it.is_file()] if (root / "usr").exists() else []
         _require(not left, f"{name} leaves {left}")

@@ -6,15 +6,16 @@ set -eu
 version='$VERSION'
 archive='$ARCHIVE'
 from='$URL/v$VERSION'
-# The public key of the releases, as minisign prints it. There is no release key yet.
+# The public key of the releases, as minisign prints it. If it is empty, --key is required.
 key='$MINISIGN_KEY'
-to="${HOME:-}/.local"
+to="${HOME:+$HOME/.local}"
 
 usage() {
     cat <<END
 Usage: install.sh [--from ADDRESS] [--to FOLDER] [--key KEY]
 
-Installs Raddle $version: FOLDER/bin/raddle, its man pages and its completions.
+Installs Raddle $version: FOLDER/bin/raddle, its man pages, its completions, and a profile of AppArmor
+in FOLDER/share/doc/raddle.
 
   --from ADDRESS  where the archive and its checksums are: a URL or a folder ($from)
   --to FOLDER     where it is installed ($to)
@@ -45,6 +46,13 @@ while [ $# -gt 0 ]; do
     *) fail "unknown argument: $1; see --help" ;;
     esac
 done
+
+# The script changes the folder below.
+case "$to" in
+/*) ;;
+"") fail "HOME is not set; name the folder with --to" ;;
+*) to="$PWD/$to" ;;
+esac
 
 system="$(uname -s) $(uname -m)"
 [ "$system" = "Linux x86_64" ] || fail "there is no package for $system, only for Linux x86_64"
@@ -83,10 +91,16 @@ done
 install -D -m 644 completions/bash/raddle "$share/bash-completion/completions/raddle"
 install -D -m 644 completions/zsh/_raddle "$share/zsh/site-functions/_raddle"
 install -D -m 644 completions/fish/raddle.fish "$share/fish/vendor_completions.d/raddle.fish"
+install -D -m 644 apparmor/raddle-bwrap "$share/doc/raddle/raddle-bwrap"
 
 echo "Installed $("$to/bin/raddle" --version) in $to/bin."
 case ":$PATH:" in
 *":$to/bin:"*) ;;
 *) echo "Add $to/bin to PATH." ;;
 esac
+restriction=/proc/sys/kernel/apparmor_restrict_unprivileged_userns
+if [ -r "$restriction" ] && [ "$(cat "$restriction")" = 1 ]; then
+    echo "This system restricts bubblewrap by AppArmor. If raddle doctor says that the sandbox is weak,"
+    echo "install the profile $share/doc/raddle/raddle-bwrap as docs/security.md of Raddle says."
+fi
 echo "Next: raddle init, then raddle doctor."

@@ -78,7 +78,7 @@ Commands
      --raddle BIN         use this binary instead of building one
      --sign KEY           sign the checksums with this key of OpenSSH
      --minisign KEY       sign the checksums with this key of minisign, KEY.pub beside it
-     --url URL            address of the releases, for the files that download one
+     --url URL            address of the releases, for files that download one; --minisign needs it
   home-fixture            write a home with an old binary, as a fixture of the binary's tests
      --raddle BIN         the old binary
      --out FOLDER         the folder of the fixture

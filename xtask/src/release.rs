@@ -149,12 +149,9 @@ fn publications(version: &str, names: &[String]) -> Result<Vec<Publication>> {
     let step = |command: String, reason: &'static str| Publication { command, reason };
     Ok(vec![
         step(
-            format!("ssh-keygen -Y sign -n raddle-release -f KEY {sums}"),
-            "the checksums of all files, before any file is public",
-        ),
-        step(
-            format!("minisign -S -s KEY -m {sums}"),
-            "the signature that the install script verifies",
+            "cargo xtask package --out FOLDER --url URL --sign KEY --minisign KEY".to_owned(),
+            "the same files, signed, and with the address and the key of the release; those of the \
+             dry run have neither, and are not for users",
         ),
         step(
             format!("npm publish {carrier}"),
@@ -208,8 +205,7 @@ mod tests {
         assert_eq!(
             commands,
             [
-                "ssh-keygen -Y sign -n raddle-release -f KEY SHA256SUMS",
-                "minisign -S -s KEY -m SHA256SUMS",
+                "cargo xtask package --out FOLDER --url URL --sign KEY --minisign KEY",
                 "npm publish raddle-linux-x64-0.1.0.tgz",
                 "npm publish raddle-0.1.0.tgz",
                 "python3 -m twine upload raddle-0.1.0-py3-none-manylinux_2_17_x86_64.whl",

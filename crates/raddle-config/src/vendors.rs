@@ -39,11 +39,12 @@ pub trait Vendors: Send + Sync + fmt::Debug {
         sign_in_method: SignInMethod,
     ) -> BoxFuture<'a, Result<PendingSignIn, VendorRequestError>>;
 
-    /// Signs out: deletes the stored credentials.
+    /// Signs out: deletes the credentials stored under the name of the provider, even if it uses
+    /// them no longer. Returns whether there were any.
     fn forget<'a>(
         &'a self,
         provider: &'a Provider,
-    ) -> BoxFuture<'a, Result<(), VendorRequestError>>;
+    ) -> BoxFuture<'a, Result<bool, VendorRequestError>>;
 }
 
 /// Reason why a request to a vendor failed. Its text says what to do.

@@ -25,9 +25,6 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// Whether a limit of `--budget` or the configuration was reached.
     pub(crate) is_budget: bool,
-    /// Whether the turn was rejected before the agent did anything: the model, the provider or the
-    /// key is missing or wrong.
-    pub(crate) is_rejected: bool,
 }
 
 /// The state of one run: a turn of a thread.
@@ -248,9 +245,6 @@ impl Fold {
         Failure {
             message: message.unwrap_or_else(|| "the turn failed without a message".to_owned()),
             is_budget: matches!(info, Some(CodexErrorInfo::SessionBudgetExceeded)),
-            is_rejected: info.is_some_and(is_rejection)
-                && self.open.is_empty()
-                && self.done.is_empty(),
         }
     }
 
@@ -258,14 +252,6 @@ impl Fold {
         let message = turn.error.as_ref().map(error_text);
         message.unwrap_or_else(|| "the turn was interrupted".to_owned())
     }
-}
-
-/// Whether an error stays until the user changes a setting.
-fn is_rejection(info: &CodexErrorInfo) -> bool {
-    matches!(
-        info,
-        CodexErrorInfo::Unauthorized | CodexErrorInfo::BadRequest | CodexErrorInfo::ModelNotFound
-    )
 }
 
 pub(crate) fn error_text(error: &TurnError) -> String {

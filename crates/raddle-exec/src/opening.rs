@@ -76,12 +76,19 @@ pub(crate) async fn connect(address: ServerAddress) -> Result<Client, OpenError>
         // `raddle app-server` prints its error before it exits with a status; a signal prints none.
         ConnectError::Ended(Some(status)) if is_failure(*status) => OpenError::Explained(error),
         ConnectError::Ended(_) => OpenError::ServerEnded(error),
-        ConnectError::Unreachable(_) => match socket {
+        ConnectError::Unreachable(why) => match socket.filter(|_| is_absence(why)) {
             Some(path) => OpenError::NoSocket { path, error },
             None => OpenError::Connect(error),
         },
         _ => OpenError::Connect(error),
     })
+}
+
+/// Whether no server listens on a socket, rather than one that does not accept this user.
+fn is_absence(why: &str) -> bool {
+    ["No such file", "Connection refused"]
+        .iter()
+        .any(|it| why.contains(it))
 }
 
 fn is_failure(status: ExitStatus) -> bool {

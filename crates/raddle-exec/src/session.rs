@@ -64,8 +64,9 @@ pub(crate) async fn run(plan: Plan, address: ServerAddress) -> RunEnd {
     let (client, thread_id) = (session.client, session.follow.id());
     drop(session.follow);
     let closing = async {
-        if is_unused {
-            delete(&client, thread_id).await;
+        if is_unused && delete(&client, thread_id).await {
+            out.screen
+                .say("the thread was deleted, because it has no turn");
         }
         client.close().await;
     };
@@ -258,16 +259,13 @@ impl ExecSession {
         }
     }
 
-    /// Whether the run created a thread to store, and nothing came of it: `turn/start` was refused,
-    /// or the turn was rejected before the agent did anything. A program that reads events has the
-    /// id of the thread, and may resume it after a turn that started.
+    /// Whether the run created a thread that has no turn, since `turn/start` was refused. A turn
+    /// that failed later stays, with its prompt, to be continued after the cause is removed. Other
+    /// clients of a remote server may already use the thread.
     fn is_unused(&self, plan: &Plan) -> bool {
-        let is_rejected = match self.fold.outcome() {
-            Some(TurnOutcome::Failed(failure)) => failure.is_rejected && !plan.options.json,
-            _ => false,
-        };
-        let is_new = plan.options.thread == ThreadSelector::New && !plan.options.ephemeral;
-        is_new && (is_rejected || self.is_turn_refused)
+        let options = &plan.options;
+        let is_new = options.thread == ThreadSelector::New && !options.ephemeral;
+        is_new && self.is_turn_refused && options.remote.is_none()
     }
 
     fn on_thread_event(
@@ -435,18 +433,20 @@ impl ExecSession {
     }
 }
 
-/// Deletes a thread that holds nothing.
-async fn delete(client: &Client, thread_id: ThreadId) {
+/// Deletes a thread without turns. Returns whether it is gone.
+async fn delete(client: &Client, thread_id: ThreadId) -> bool {
     let params = ThreadDeleteParams {
         thread_id,
         client_request_id: None,
     };
-    if let Err(error) = client.call::<ThreadDelete>(params).await {
+    let deleted = client.call::<ThreadDelete>(params).await;
+    if let Err(error) = &deleted {
         tracing::debug!(
             error = error.to_string(),
-            "an unused thread was not deleted"
+            "a thread without turns was not deleted"
         );
     }
+    deleted.is_ok()
 }
 
 /// Maps the outcome of the turn to the end of the run.

@@ -6,7 +6,10 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// The connection could not be established, or broke before an answer began.
-    #[error("cannot reach the model at {address}: {what}{}", connect_advice(what))]
+    #[error(
+        "cannot reach the model at {address}: {what}{}",
+        connect_advice(address, what)
+    )]
     Connect {
         /// The address of the model.
         address: String,
@@ -116,9 +119,14 @@ impl CallError {
     }
 }
 
-/// Returns what to do about an address on which no server listens.
-fn connect_advice(what: &str) -> &'static str {
-    match what.starts_with("Connection refused") {
+/// Returns what to do about an address of this machine on which no server listens. Elsewhere, the
+/// user can seldom start one.
+fn connect_advice(address: &str, what: &str) -> &'static str {
+    let host = address.split_once("://").map_or("", |(_, rest)| rest);
+    let is_local = ["127.", "localhost:", "::1:"]
+        .iter()
+        .any(|it| host.starts_with(it));
+    match is_local && what.starts_with("Connection refused") {
         true => "; start the server there, or correct base_url",
         false => "",
     }
@@ -136,4 +144,39 @@ fn in_words(status: Option<u16>) -> String {
     status.map_or_else(String::new, |it| {
         format!("the model's vendor answered {it}: ")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_servers_of_this_machine_are_to_be_started() {
+        for (address, what, expected) in [
+            (
+                "http://127.0.0.1:9/v1",
+                "Connection refused (os error 111)",
+                true,
+            ),
+            (
+                "http://localhost:9/v1",
+                "Connection refused (os error 111)",
+                true,
+            ),
+            ("http://::1:9/v1", "Connection refused (os error 111)", true),
+            ("http://127.0.0.1:9/v1", "Network is unreachable", false),
+            (
+                "https://example.org:443/v1",
+                "Connection refused (os error 111)",
+                false,
+            ),
+        ] {
+            let error = CallError::Connect {
+                address: address.to_owned(),
+                what: what.to_owned(),
+            };
+            let text = error.to_string();
+            assert_eq!(text.contains("start the server there"), expected, "{text}");
+        }
+    }
 }

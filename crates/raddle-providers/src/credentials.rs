@@ -117,18 +117,17 @@ impl CredentialFile {
         entry.map(|it| &it.credential)
     }
 
-    fn set(&mut self, provider: &Provider, credential: Option<StoredCredential>) {
-        let (name, base_url) = (provider.name.clone(), provider.base_url.clone());
-        match credential {
-            Some(credential) => drop(self.providers.insert(
-                name,
-                CredentialEntry {
-                    base_url,
-                    credential,
-                },
-            )),
-            None => drop(self.providers.remove(&name)),
-        }
+    /// Returns whether the provider had a credential, for any address.
+    fn set(&mut self, provider: &Provider, credential: Option<StoredCredential>) -> bool {
+        let entry = credential.map(|credential| CredentialEntry {
+            base_url: provider.base_url.clone(),
+            credential,
+        });
+        let before = match entry {
+            Some(entry) => self.providers.insert(provider.name.clone(), entry),
+            None => self.providers.remove(&provider.name),
+        };
+        before.is_some()
     }
 }
 
@@ -147,16 +146,22 @@ impl Credentials {
         Ok(self.read()?.credential(provider).cloned())
     }
 
-    /// Stores the credential of a provider, or removes it.
+    /// Stores the credential of a provider, or removes that of any address and issuer.
+    /// Returns whether there was one.
     pub(crate) fn set(
         &self,
         provider: &Provider,
         credential: Option<StoredCredential>,
-    ) -> Result<(), CredentialError> {
+    ) -> Result<bool, CredentialError> {
+        // The folder of the lock may not exist yet.
+        if credential.is_none() && !self.read()?.providers.contains_key(&provider.name) {
+            return Ok(false);
+        }
         let _lock = self.lock()?;
         let mut file = self.read()?;
-        file.set(provider, credential);
-        self.write(&file)
+        let was_there = file.set(provider, credential);
+        self.write(&file)?;
+        Ok(was_there)
     }
 
     /// Replaces a credential if it is still stored. Returns the credential that is stored now.
@@ -269,6 +274,10 @@ mod tests {
         set(Some(key.clone()));
         assert_eq!(get(&provider), Some(key.clone()));
         assert_eq!(get(&elsewhere), None);
+        assert!(credentials.set(&elsewhere, None).expect("removed"));
+        assert_eq!(get(&provider), None);
+        assert!(!credentials.set(&provider, None).expect("nothing to remove"));
+        set(Some(key.clone()));
         let mode = fs::metadata(&credentials.file)
             .expect("a file")
             .permissions();

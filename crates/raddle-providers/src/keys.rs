@@ -264,12 +264,12 @@ impl Keys {
         on_disk(move || credentials.get(&provider)).await
     }
 
-    /// Stores the credential of a provider, or removes it.
+    /// Stores the credential of a provider, or removes it. Returns whether there was one.
     pub(crate) async fn store_credential(
         &self,
         provider: &Provider,
         credential: Option<StoredCredential>,
-    ) -> Result<(), CredentialError> {
+    ) -> Result<bool, CredentialError> {
         let (credentials, provider) = (self.credentials.clone(), provider.clone());
         on_disk(move || credentials.set(&provider, credential)).await
     }

@@ -146,9 +146,10 @@ impl Vendors for VendorClient {
                 done: Box::pin(async move {
                     let tokens = started.tokens.await;
                     let tokens = tokens.map_err(|error| full_text(&error))?;
-                    keys.store_credential(&provider, Some(keys::tokens(tokens, None, &oauth)))
-                        .await
-                        .map_err(|error| full_text(&error).into())
+                    let tokens = Some(keys::tokens(tokens, None, &oauth));
+                    let stored = keys.store_credential(&provider, tokens).await;
+                    stored.map_err(|error| full_text(&error))?;
+                    Ok(())
                 }),
             })
         })
@@ -157,7 +158,7 @@ impl Vendors for VendorClient {
     fn forget<'a>(
         &'a self,
         provider: &'a Provider,
-    ) -> BoxFuture<'a, Result<(), VendorRequestError>> {
+    ) -> BoxFuture<'a, Result<bool, VendorRequestError>> {
         Box::pin(async move {
             let removed = self.keys.store_credential(provider, None).await;
             Ok(removed.map_err(|error| full_text(&error))?)

@@ -66,9 +66,13 @@ pub(crate) fn run(args: &Demo) -> Result<ExitCode> {
         (false, true) => AnswerSource::Terminal,
         (false, false) => AnswerSource::NoTerminal,
     };
+    // Before there is anything to remove.
+    let mut signals = {
+        let _entered = runtime.enter();
+        StopSignals::watch().context("cannot watch for signals")?
+    };
     let folders = DemoFolders::create()?;
-    let outcome = runtime.block_on(async {
-        let mut signals = StopSignals::watch().context("cannot watch for signals")?;
+    let (outcome, killed) = runtime.block_on(async {
         let mut server = None;
         let outcome = tokio::select! {
             outcome = run_turn(&folders, answers, &mut server, &mut transcript) => {
@@ -77,15 +81,19 @@ pub(crate) fn run(args: &Demo) -> Result<ExitCode> {
             status = signals.next() => Ok(Some(status)),
         };
         // It must not write to the folder that is removed next.
-        if let Some(server) = server {
-            server.kill().await?;
-        }
-        outcome
+        let killed = match server {
+            Some(server) => server.kill().await,
+            None => Ok(()),
+        };
+        (outcome, killed)
     });
     // A thread may wait for the answer of the user; it must not keep the process.
     runtime.shutdown_timeout(Duration::ZERO);
-    folders.remove()?;
-    if let Some(status) = outcome? {
+    let removed = folders.remove();
+    // The first error explains the others.
+    let status = outcome?;
+    killed.and(removed)?;
+    if let Some(status) = status {
         return Ok(status);
     }
     transcript.summary()?;
@@ -109,14 +117,15 @@ async fn run_turn(
     transcript.step("A turn starts in a temporary folder")?;
     transcript.line("you    ", PROMPT)?;
     let first_server = server.insert(DemoServer::start(folders, model.base_url())?);
-    let client = first_server.connect().await?;
+    let client = in_time(first_server.connect()).await??;
     let started = client.start(ThreadStartParams {
         cwd: Some(folders.work().display().to_string()),
         ..ThreadStartParams::default()
     });
-    let mut follow = started.await.context("the thread cannot be started")?;
+    let started = in_time(started).await?;
+    let mut follow = started.context("the thread cannot be started")?;
     let thread = follow.id();
-    let begun = follow.say(PROMPT).await;
+    let begun = in_time(follow.say(PROMPT)).await?;
     begun.context("the turn cannot be started")?;
     let first = in_time(PendingApproval::next(&mut follow)).await??;
     transcript.line("agent  ", &format!("wants to change {FILE}:"))?;
@@ -132,8 +141,8 @@ async fn run_turn(
 
     transcript.step("A new server starts, and the client resumes the thread")?;
     let second_server = server.insert(DemoServer::start(folders, model.base_url())?);
-    let client = second_server.connect().await?;
-    let resumed = client.open(thread).await;
+    let client = in_time(second_server.connect()).await??;
+    let resumed = in_time(client.open(thread)).await?;
     let mut follow = resumed.context("the thread cannot be resumed")?;
     let second = in_time(PendingApproval::next(&mut follow)).await??;
     ensure!(
@@ -144,7 +153,7 @@ async fn run_turn(
     );
     transcript.line("server ", &format!("asks again,        id {}", second.id))?;
     let decision = approval::ask(answers, transcript).await?;
-    let answered = second.answer(&client, decision).await;
+    let answered = in_time(second.answer(&client, decision)).await?;
     answered.context("the answer cannot be sent")?;
     let turn = in_time(follow.finish()).await?;
     let turn = turn.context("the thread was lost before the turn ended")?;

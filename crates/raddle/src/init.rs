@@ -52,8 +52,15 @@ pub(crate) fn run(args: Init) -> Result<ExitCode> {
     if let KeyLocation::Variable(name) = &answers.key
         && std::env::var_os(name).is_none_or(|it| it.is_empty())
     {
+        let login = match text::is_usual(&answers, name) {
+            true => format!(
+                ", or store the key with `raddle login {}`",
+                answers.provider
+            ),
+            false => String::new(),
+        };
         log::print_line(&format!(
-            "{name} is not set here; set it to the key: export {name}=…"
+            "{name} is not set here; set it to the key: export {name}=…{login}"
         ));
     } else if args.model.is_none() {
         // The model was chosen on the terminal.

@@ -34,6 +34,9 @@ struct LoginTarget {
 /// Stores a key or a sign-in, or prints what is stored.
 pub(crate) fn login(overrides: Vec<Override>, args: Login) -> Result<ExitCode> {
     let is_status = args.status || args.provider.as_deref() == Some(STATUS_WORD);
+    if is_status && (args.device || args.with_api_key) {
+        bail!("`raddle login status` takes neither --device nor --with-api-key; leave them out");
+    }
     let provider = args.provider.filter(|it| it != STATUS_WORD);
     let target = LoginTarget::open(overrides, provider)?;
     if is_status {
@@ -61,17 +64,20 @@ pub(crate) fn login(overrides: Vec<Override>, args: Login) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Deletes the stored credentials.
+/// Deletes the stored credentials, also those of a provider that is not configured any more or has
+/// its key from elsewhere now.
 pub(crate) fn logout(overrides: Vec<Override>, args: Logout) -> Result<ExitCode> {
-    let target = LoginTarget::open(overrides, args.provider)?;
+    let (target, unknown) = LoginTarget::find(overrides, args.provider)?;
     let name = &target.provider.name;
     let client = &target.vendor_client;
-    let account = target.runtime.block_on(client.account(&target.provider))?;
-    if account.is_none() {
+    let is_removed = target.runtime.block_on(client.forget(&target.provider))?;
+    if !is_removed {
+        if let Some(error) = unknown {
+            return Err(error);
+        }
         log::print_line(&format!("no credentials of `{name}` are stored"));
         return Ok(ExitCode::SUCCESS);
     }
-    target.runtime.block_on(client.forget(&target.provider))?;
     log::print_line(&format!("removed the credentials of `{name}`"));
     if let KeySource::Stored(SignIn {
         variable: Some(variable),
@@ -89,13 +95,34 @@ pub(crate) fn logout(overrides: Vec<Override>, args: Logout) -> Result<ExitCode>
 impl LoginTarget {
     /// Finds the provider: the named one, else the configured one.
     fn open(overrides: Vec<Override>, name: Option<String>) -> Result<Self> {
+        match Self::find(overrides, name)? {
+            (target, None) => Ok(target),
+            (_, Some(unknown)) => Err(unknown),
+        }
+    }
+
+    /// Finds the provider. One that is not configured has only its name, and comes with the error
+    /// about that.
+    fn find(
+        overrides: Vec<Override>,
+        name: Option<String>,
+    ) -> Result<(Self, Option<anyhow::Error>)> {
         let home = Home::find()?;
         let config = config::open(&home, overrides)?;
         let name = name.or_else(|| config.default_model().1);
         let name = name.context(
             "no model provider is configured; name one, as in `raddle login anthropic`, or choose one with `raddle init`",
         )?;
-        let provider = config.provider(&name)?;
+        let (provider, unknown) = match config.provider(&name) {
+            Ok(provider) => (provider, None),
+            Err(error) => {
+                let provider = Provider {
+                    name,
+                    ..Provider::default()
+                };
+                (provider, Some(error.into()))
+            }
+        };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -104,12 +131,13 @@ impl LoginTarget {
             let _entered = runtime.enter();
             VendorClient::new(&home.state, None)
         };
-        Ok(Self {
+        let target = Self {
             provider,
             vendor_client,
             runtime,
             folder: home.state,
-        })
+        };
+        Ok((target, unknown))
     }
 
     /// Returns the sign-in of the provider, or an error if its key comes from elsewhere.

@@ -15,6 +15,9 @@ use crate::log;
 /// The name of the link, and the name under which this program takes the role of Codex.
 pub(crate) const NAME: &str = "codex";
 
+/// The usual name of this program, by which a link to an earlier one is known.
+const PROGRAM: &str = "raddle";
+
 /// The variable that names VS Code's agent host the folder of its packages.
 const SDK_ROOT: &str = "VSCODE_AGENT_HOST_CODEX_SDK_ROOT";
 
@@ -28,6 +31,16 @@ pub(crate) fn install(args: &ShimInstall) -> Result<ExitCode> {
     let folder = root.join(folder);
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let link = folder.join(NAME);
+    // With links in the path too: the program would become a link to itself.
+    if folder
+        .canonicalize()
+        .is_ok_and(|it| it.join(NAME) == program)
+    {
+        bail!(
+            "{} is this program itself; choose another folder, or call the program {PROGRAM}",
+            link.display()
+        );
+    }
     if !args.force {
         check_replaceable(&link, &program)?;
     }
@@ -69,7 +82,7 @@ fn package_folder() -> Result<PathBuf> {
 /// Rejects a path that holds anything but a link to this program, or to an earlier one.
 fn check_replaceable(link: &Path, program: &Path) -> Result<()> {
     let is_own = match fs::read_link(link) {
-        Ok(target) => target == program || target.file_name() == program.file_name(),
+        Ok(target) => target == program || target.file_name().is_some_and(|it| it == PROGRAM),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     };
     if is_own {
@@ -81,13 +94,9 @@ fn check_replaceable(link: &Path, program: &Path) -> Result<()> {
     )
 }
 
-/// Puts the link in place in one step.
+/// Puts the link in place in one step, by a name that no other file has.
 fn replace(link: &Path, program: &Path) -> io::Result<()> {
-    let new = link.with_extension("new");
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    let new = link.with_extension(format!("new-{}", std::process::id()));
     symlink(program, &new)?;
     let renamed = fs::rename(&new, link);
     if renamed.is_err() {

@@ -215,7 +215,6 @@ fn cases() -> Vec<FoldCase> {
             outcome: Some(TurnOutcome::Failed(Failure {
                 message: "no (500)".to_owned(),
                 is_budget: false,
-                is_rejected: false,
             })),
         },
         FoldCase {
@@ -227,37 +226,6 @@ fn cases() -> Vec<FoldCase> {
             outcome: Some(TurnOutcome::Failed(Failure {
                 message: "spent".to_owned(),
                 is_budget: true,
-                is_rejected: false,
-            })),
-        },
-        FoldCase {
-            name: "a wrong key rejects the turn, if nothing was done before",
-            notifications: vec![ended(
-                json!({ "status": "failed", "error": { "message": "no key", "codexErrorInfo": "unauthorized" } }),
-            )],
-            lines: vec![json!({ "type": "turn.failed", "error": { "message": "no key" } })],
-            outcome: Some(TurnOutcome::Failed(Failure {
-                message: "no key".to_owned(),
-                is_budget: false,
-                is_rejected: true,
-            })),
-        },
-        FoldCase {
-            name: "a key that expires later rejects no turn",
-            notifications: vec![
-                ("item/completed", message("m", "hello")),
-                ended(
-                    json!({ "status": "failed", "error": { "message": "no key", "codexErrorInfo": "unauthorized" } }),
-                ),
-            ],
-            lines: vec![
-                json!({ "type": "item.completed", "item": { "id": "item_0", "type": "agent_message", "text": "hello" } }),
-                json!({ "type": "turn.failed", "error": { "message": "no key" } }),
-            ],
-            outcome: Some(TurnOutcome::Failed(Failure {
-                message: "no key".to_owned(),
-                is_budget: false,
-                is_rejected: false,
             })),
         },
         FoldCase {

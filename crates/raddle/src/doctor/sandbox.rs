@@ -12,10 +12,11 @@ use crate::sandbox;
 const USERNS_RESTRICTION: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
 
 /// Instructions where that setting is the likely cause.
-const PROFILE_ADVICE: [&str; 3] = [
+const PROFILE_ADVICE: [&str; 4] = [
     "the likely cause: kernel.apparmor_restrict_unprivileged_userns is 1, as on Ubuntu 24.04 and later, and no",
-    "AppArmor profile lets bubblewrap create user namespaces. Install the profile apparmor/raddle-bwrap of",
-    "Raddle's archive as docs/security.md says under \"AppArmor\". If that is not the cause:",
+    "AppArmor profile lets bubblewrap create user namespaces. Install the profile raddle-bwrap, which is in",
+    "/usr/share/doc/raddle or under apparmor/ of Raddle's archive, as docs/security.md says under \"AppArmor\".",
+    "If that is not the cause:",
 ];
 
 /// Checks the sandbox, and the current folder as a workspace in it.
@@ -115,7 +116,7 @@ fn brief(message: &str, measured: &Measurement, is_denied: bool) -> String {
         Tier::C => "every sandboxed command is refused",
     };
     let cause = match (is_denied, measured.short_of.first()) {
-        (true, _) => "AppArmor lets bubblewrap create no user namespaces",
+        (true, _) => "AppArmor probably lets bubblewrap create no user namespaces",
         (false, Some(cause)) => cause.as_str(),
         (false, None) => "bubblewrap does not confine commands",
     };

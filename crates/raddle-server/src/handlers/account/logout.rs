@@ -14,12 +14,12 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<AccountLogout>) {
     let logout = async {
         let account = ProviderAccount::of(&state, None).await?;
         let deleted = account.vendors.forget(&account.provider).await;
-        deleted.map_err(|why| WireError::Refused(why.to_string().into()))
+        let answer = deleted.map(|_| LogoutAccountResponse {});
+        answer.map_err(|why| WireError::Refused(why.to_string().into()))
     };
     let logged_out = logout.await;
     let is_logged_out = logged_out.is_ok();
-    call.reply
-        .finish(logged_out.map(|()| LogoutAccountResponse {}));
+    call.reply.finish(logged_out);
     if is_logged_out {
         accounts::updated(&state, None);
     }

@@ -113,6 +113,33 @@ fn a_shim_is_a_link_that_replaces_only_its_own_kind() {
 }
 
 #[test]
+fn a_shim_replaces_no_other_file_and_not_the_program() {
+    let home = CliHome::new();
+    let folder = home.home.path().join("bin");
+    fs::create_dir(&folder).expect("a folder");
+    let beside = folder.join("codex.new");
+    fs::write(&beside, "a file of the user").expect("it is written");
+    let output = home.run(&["shim", "install", "--dir", text(&folder)]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let kept = fs::read_to_string(&beside).expect("it is kept");
+    assert_eq!(kept, "a file of the user");
+
+    // A hard link is a program of that name, and must be on the same file system.
+    let binary = own_binary();
+    let beside = binary.parent().expect("a folder");
+    let named = tempfile::tempdir_in(beside).expect("a folder");
+    let program = named.path().join("codex");
+    fs::hard_link(&binary, &program).expect("a hard link");
+    let mut install = Command::new(&program);
+    install.args(["shim", "install", "--force", "--dir", text(named.path())]);
+    let output = install.output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(program.is_file() && !program.is_symlink(), "{output:?}");
+    let err = String::from_utf8(output.stderr).expect("text");
+    assert!(err.contains("is this program itself"), "{err}");
+}
+
+#[test]
 #[cfg(target_arch = "x86_64")]
 fn a_shim_is_where_the_agent_host_of_vs_code_looks() {
     let home = CliHome::new();

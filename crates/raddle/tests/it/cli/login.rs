@@ -64,6 +64,46 @@ fn a_key_from_stdin_is_stored_shown_as_present_and_deleted() {
     );
 }
 
+/// The credentials are those of the name, however the provider is configured by now.
+#[test]
+fn a_key_is_deleted_after_the_provider_changed() {
+    let section = "[model_providers.own]\nbase_url = 'http://127.0.0.1:9/v1'\n";
+    let sign_in = format!("{section}requires_openai_auth = true\n");
+    for changed in [
+        format!("{section}env_key = 'OWN_KEY'\n"),
+        sign_in.replace("/v1", "/v2"),
+        String::new(),
+    ] {
+        let home = CliHome::with(&sign_in);
+        let (code, err) = home.feed(&["login", "own"], "sk-sekret\n");
+        assert_eq!(code, Some(0), "{err}");
+        std::fs::write(home.config(), &changed).expect("written");
+        let output = home.run(&["logout", "own"]);
+        assert_eq!(output.code, Some(0), "{changed} {}", output.err);
+        assert!(
+            output.err.contains("removed the credentials of `own`"),
+            "{changed} {}",
+            output.err
+        );
+        let stored = home.home.path().join("credentials.json");
+        let stored = std::fs::read_to_string(stored).expect("credentials");
+        assert!(!stored.contains("sekret"), "{changed} {stored}");
+    }
+}
+
+#[test]
+fn init_knows_a_stored_key() {
+    let home = CliHome::new();
+    let (code, err) = home.feed(&["login", "anthropic"], "sk-sekret\n");
+    assert_eq!(code, Some(0), "{err}");
+    let output = home.run(&["init", "--model", "anthropic/claude", "--yes"]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    assert!(!output.err.contains("ANTHROPIC_API_KEY"), "{}", output.err);
+    let text = home.text();
+    assert!(text.contains("stored by `raddle login`"), "{text}");
+    assert!(!text.contains("env_key"), "{text}");
+}
+
 #[test]
 fn a_key_is_not_echoed_on_the_terminal() {
     for (typed, code, shown) in [
@@ -108,6 +148,11 @@ fn a_login_that_is_not_possible_says_why() {
         (&["login", "openai"], " \n", "the key is empty"),
         (&["login", "openai"], "a b", "the key has spaces"),
         (&["login", "openai", "--device"], "k", "no pages to sign in"),
+        (
+            &["login", "status", "--device"],
+            "",
+            "takes neither --device",
+        ),
         (&["logout", "nobody"], "", "the model provider `nobody`"),
     ] {
         let (code, err) = home.feed(words, input);

@@ -83,24 +83,42 @@ fn an_answer_before_a_warning_is_printed_once() {
     assert!(!output.err.contains("All woven."), "{output:?}");
 }
 
-/// A thread without a model, a provider or a key holds nothing but the prompt.
+/// A turn that failed may be continued after its cause is removed: `resume --last` must not take an
+/// older thread.
 #[test]
-fn a_rejected_start_leaves_no_thread() {
+fn a_failed_turn_leaves_its_thread() {
     let harness = ExecHarness::new("");
-    let no_key = ["-c", "model_providers.mock.env_key=NO_SUCH_KEY", "x"];
-    for words in [&["-c", "model_provider=nobody", "x"][..], &no_key] {
+    let cases: [&[&str]; 5] = [
+        &["-c", "model_provider=nobody", "x"],
+        &["-c", "model_providers.mock.env_key=NO_SUCH_KEY", "x"],
+        &["MOCK unauthorized"],
+        &["--json", "MOCK unauthorized"],
+        &[
+            "-c",
+            "model_providers.mock.request_max_retries=0",
+            "MOCK 500",
+        ],
+    ];
+    for (before, words) in cases.into_iter().enumerate() {
         let output = harness.run(words);
         assert_eq!(output.code, Some(1), "{output:?}");
-        assert_eq!(stored_threads(&harness), 0, "{words:?} {output:?}");
+        assert!(!output.err.contains("deleted"), "{output:?}");
+        assert_eq!(stored_threads(&harness), before + 1, "{words:?} {output:?}");
     }
-    // A thread that a program has the id of stays, and so does one whose model was reached.
-    for words in [
-        &["--json", "-c", "model_provider=nobody", "x"][..],
-        &["MOCK 500"],
-    ] {
-        let output =
-            harness.run(&[words, &["-c", "model_providers.mock.request_max_retries=0"]].concat());
-        assert_eq!(output.code, Some(1), "{output:?}");
-    }
-    assert_eq!(stored_threads(&harness), 2);
+}
+
+#[test]
+fn a_refused_turn_leaves_no_thread() {
+    let harness = ExecHarness::new("");
+    let image = harness.work.path().join("no.png");
+    fs::write(&image, "no image").expect("a file");
+    let image = image.display().to_string();
+    let output = harness.run(&["--image", &image, "x"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(
+        output.err.contains("the turn cannot be started")
+            && output.err.contains("the thread was deleted"),
+        "{output:?}"
+    );
+    assert_eq!(stored_threads(&harness), 0, "{output:?}");
 }

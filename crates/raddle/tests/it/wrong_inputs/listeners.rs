@@ -144,7 +144,11 @@ pub(super) const TABLE: &[WrongInput] = &[
         "a server whose socket is missing",
         &["exec", "--remote", "unix:///nowhere/sock", "hi"],
         1,
-        &["/nowhere/sock", "No such file or directory", "raddle"],
+        &[
+            "/nowhere/sock",
+            "No such file or directory",
+            "`raddle daemon start`",
+        ],
     ),
     wrong(
         "a server whose token is not set",
