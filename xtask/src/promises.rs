@@ -243,8 +243,8 @@ fn write_run(out: &mut String, proof: &str, records: &[Record]) -> Result<()> {
     let Some(it) = records.iter().find(|it| it.name == proof) else {
         writeln!(
             out,
-            "- `{proof}`: **not run** at full size since runs are recorded. CI runs a slice of it; the \
-             full size waits for the commit of version 0.1.0."
+            "- `{proof}`: **not run** at full size since runs are recorded; it waits for the commit of \
+             version 0.1.0."
         )?;
         return Ok(());
     };
@@ -361,8 +361,8 @@ mod tests {
             "- `rejoin` **failed** on 2026-11-17, commit `abc1234`, 2 min: a thousand.\n  - 0 lost\n\
              - `nodes` **not run to its end** (ended by signal 9) on 2026-11-17, commit `abc1234`, \
              2 min: a thousand.\n  - 0 lost\n\
-             - `soak`: **not run** at full size since runs are recorded. CI runs a slice of it; the full size waits for \
-             the commit of version 0.1.0.\n"
+             - `soak`: **not run** at full size since runs are recorded; it waits for the commit of \
+             version 0.1.0.\n"
         );
     }
 

@@ -15,6 +15,8 @@ const STARTERS: &[&str] = &[
     "crates/raddle-sandbox/src/process/keeper.rs",
     "crates/raddle-sandbox/src/process/spawner.rs",
     "crates/raddle/src/daemon.rs",
+    "crates/raddle/src/demo/server.rs",
+    "crates/raddle/src/init/live_check.rs",
     "crates/raddle/src/sandbox.rs",
 ];
 

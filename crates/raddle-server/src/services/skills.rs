@@ -66,7 +66,7 @@ impl<'a> SkillList<'a> {
             scope: SkillScope::User,
             admission: admission.clone(),
         });
-        // What does not fit here does not fit into the first entry either.
+        // Skills that do not fit here do not fit into the first entry either.
         let is_complete = sources.all(|it| it.collect(&mut entry, &mut bytes_left));
         Self {
             admission,

@@ -23,12 +23,19 @@ pub(super) fn offer() -> Result<()> {
         return Ok(());
     }
     let program = std::env::current_exe().context("cannot find the path of this program")?;
-    let status = Command::new(program)
+    let output = Command::new(program)
         .args(["exec", "--ephemeral", "--sandbox", "read-only", PROMPT])
         .stdin(Stdio::null())
-        .status()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .output()
         .context("cannot start `raddle exec`")?;
-    match status.success() {
+    let answer = String::from_utf8_lossy(&output.stdout);
+    match answer.trim() {
+        "" => {}
+        answer => print(answer)?,
+    }
+    match output.status.success() {
         true => print("the model answers"),
         false => print(
             "the model did not answer; the configuration is written, and `raddle doctor` checks it",

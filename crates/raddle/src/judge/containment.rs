@@ -1,4 +1,4 @@
-//! What would contain a command: the sandbox of new threads, as configured and as this machine can
+//! The containment of a command: the sandbox of new threads, as configured and as this machine can
 //! enforce it.
 
 use std::path::Path;
