@@ -82,15 +82,12 @@ def page(bench):
     require_equal("the resumed thread", second.send(RESUME[0], thread_id=thread), thread)
     conversation.require_resume(second.answer(thread, RESUME[0]), [TURN[0], RESUME[0]])
     result.works("resume")
-    # Last, because a request that the page does not show blocks it.
     second.send(APPROVAL[0], thread_id=thread)
     asked = wait_until(lambda: second.web.get("/api/approvals")["items"], _REQUEST_DEADLINE_S)
-    if asked:
-        second.web.post(f"/api/approvals/{asked[0]['id']}", decision="approve")
-        conversation.require_approval(second.answer(thread, APPROVAL[0]))
-        result.works("approval")
-    else:
-        result.lacks("approval", "It drops requests whose id is not an integer; Raddle's ids are strings.")
+    require(asked, "the page shows no approval")
+    second.web.post(f"/api/approvals/{asked[0]['id']}", decision="approve")
+    conversation.require_approval(second.answer(thread, APPROVAL[0]))
+    result.works("approval")
     conversation.require_clean()
 
 

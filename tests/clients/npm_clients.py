@@ -1,13 +1,11 @@
-"""Third-party clients from npm and crates.io.
-
-`hapi` is not among them yet: its check in hapi.py has not passed since the server accepts the variable
-that it sets for each thread, with `shell_environment_policy.set` in the request.
-"""
+"""Third-party clients from npm and crates.io."""
 
 import ai_sdk
 import codex_codes
+import hapi
 
 CHECKS = {
     **ai_sdk.CHECKS,
     **codex_codes.CHECKS,
+    **hapi.CHECKS,
 }

@@ -8,6 +8,8 @@ from mock_model import MockModel
 
 _TOP = Path(__file__).resolve().parents[2]
 _MOCK = "http://127.0.0.1:4010"
+# The log line of a failed turn, which the page leaves out. It may come before or after the client's output.
+_LOG = re.compile(r"^\S+ +WARN raddle_agent::task::turn_log: .*\n", re.MULTILINE)
 
 
 def symptoms(bench):
@@ -67,7 +69,7 @@ class Reader:
             self.commands += 1
             script = f"cd {self._folder}; {command}"
             _, out, err = run_client(self._bench, ["sh", "-c", script], self._environment)
-            found = out + err
+            found = _LOG.sub("", out + err)
             pattern = "".join(_pattern(line) for line in expected.splitlines())
             if not re.fullmatch(pattern, found):
                 raise Failure(f"{self._title}: {command!r} prints {found!r}, not {expected!r}")
