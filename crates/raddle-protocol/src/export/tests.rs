@@ -232,7 +232,7 @@ fn every_row_has_a_page() {
     for fact in [
         "- Observers: are rejected\n",
         "- Retry: safe with the same `clientRequestId`\n",
-        "- Served by: the node that owns the thread\n",
+        "- Served by: the node that owns the thread; if the thread is not loaded, ",
     ] {
         assert!(page.contains(fact), "{page}");
     }

@@ -98,6 +98,7 @@ const SERVED_BY: &[(&str, ServedBy)] = &[
     ("thread/start", ServedBy::Creator),
     ("thread/turns/list", ServedBy::AnyNode),
     ("thread/unsubscribe", ServedBy::Subscription),
+    ("turn/settings/update", ServedBy::AnyNode),
     ("turn/start", ServedBy::Loaded),
 ];
 

@@ -31,9 +31,8 @@ pub(super) fn offer() -> Result<()> {
         .output()
         .context("cannot start `raddle exec`")?;
     let answer = String::from_utf8_lossy(&output.stdout);
-    match answer.trim() {
-        "" => {}
-        answer => print(answer)?,
+    for line in answer.lines() {
+        print(line)?;
     }
     match output.status.success() {
         true => print("the model answers"),

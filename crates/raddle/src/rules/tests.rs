@@ -38,8 +38,10 @@ fn the_example_of_the_docs_is_read_without_warnings() {
         .iter()
         .filter_map(|it| it.split("```").next())
         .collect();
-    let [_config, user, managed, webhook] = blocks[..] else {
-        panic!("the page has an example of each file, one of profiles and one of a webhook");
+    let [_review, _confined, _variables, user, managed, webhook] = blocks[..] else {
+        panic!(
+            "the page has an example of each file, two of profiles, one of variables and one of a webhook"
+        );
     };
     let home = Some(Path::new("/home/user"));
     let user = parse(user, Layer::User, home).expect("the user's file");

@@ -19,6 +19,10 @@ pub(crate) fn handle(server: &Arc<ServerState>, call: Call<AccountRead>) {
         session,
         reply,
     } = call;
+    // A server without vendors has no accounts, with any configuration.
+    if server.options.vendors.is_none() {
+        return reply.ok(&response(None, false));
+    }
     let shared_server = server.clone();
     server.read_config(move |snapshot| {
         let account = snapshot.and_then(|it| {

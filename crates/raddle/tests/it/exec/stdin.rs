@@ -114,10 +114,13 @@ fn invalid_arguments_are_rejected_in_one_line() {
         (&["x", "resume", thread], "after `resume`"),
         (
             &["-o", "nowhere/answer", "x"],
-            "cannot write --output-last-message nowhere/answer: ",
+            "cannot write --output-last-message nowhere/answer; name another path",
         ),
         (&["-o", "answer", "-"], "the prompt is empty"),
-        (&["-o", ".", "x"], "cannot write --output-last-message .: "),
+        (
+            &["-o", ".", "x"],
+            "cannot write --output-last-message .; name another path",
+        ),
         (
             &["-c", "approval_policy=sometimes", "x"],
             "approval_policy cannot be \"sometimes\"; use untrusted, on-request, never",
