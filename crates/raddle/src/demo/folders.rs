@@ -4,6 +4,8 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -11,6 +13,11 @@ use anyhow::{Context, Result, bail};
 pub(super) const FILE: &str = "hello.py";
 
 const CONTENT: &str = "print(\"Helo, world!\")\n";
+
+/// Deadline for the end of helpers of a killed server.
+const HELPERS_TIMEOUT: Duration = Duration::from_secs(5);
+
+const HELPERS_POLL: Duration = Duration::from_millis(10);
 
 /// Maximum number of names to try.
 const NAMES_MAX: usize = 100;
@@ -53,8 +60,21 @@ impl DemoFolders {
     }
 
     /// Removes all of it, or says what is left.
+    ///
+    /// A killed server may leave helpers that write to its home until they notice its end.
     pub(super) fn remove(self) -> Result<()> {
-        let removed = fs::remove_dir_all(&self.top);
+        let start = Instant::now();
+        let removed = loop {
+            match fs::remove_dir_all(&self.top) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::DirectoryNotEmpty
+                        && start.elapsed() < HELPERS_TIMEOUT =>
+                {
+                    thread::sleep(HELPERS_POLL);
+                }
+                result => break result,
+            }
+        };
         removed.with_context(|| format!("cannot remove {}; remove it by hand", self.top.display()))
     }
 }

@@ -156,7 +156,10 @@ pub(super) const TABLE: &[WrongInput] = &[
         "a provider that is no table",
         &["exec", "hi"],
         1,
-        &["`own` under [model_providers] must be a table, in HOME/config.toml"],
+        &[
+            "the model provider `own` has no base_url",
+            "set it under [model_providers.own] in HOME/config.toml",
+        ],
     )
     .with_config("model = 'own/m'\nmodel_providers.own = 'http://x'\n"),
     wrong(
