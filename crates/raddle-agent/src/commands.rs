@@ -146,6 +146,21 @@ impl Threads {
             .is_some_and(|it| it.retention == Retention::Ephemeral)
     }
 
+    /// Hides a thread from lists and unloads it, since it is no longer needed in memory.
+    pub async fn archive(
+        &self,
+        id: ThreadId,
+        principal: Option<String>,
+        reply_to: impl Into<ReplyTo>,
+    ) {
+        let archive = Archive {
+            archived: true,
+            principal,
+        };
+        let after = AfterCommand::Unload;
+        self.set_archived(id, archive, after, reply_to.into()).await;
+    }
+
     /// Shows a thread in lists again. Unloads it unless it is in use, so that a client must resume
     /// it before its next turn and receives the events.
     pub async fn unarchive(
@@ -158,30 +173,21 @@ impl Threads {
             archived: false,
             principal,
         };
-        let message = TaskMessage::Command {
-            command: Box::new(Command::Archive(archive)),
-            reply_to: reply_to.into(),
-            after: AfterCommand::UnloadIdle,
-            span: Span::current(),
-        };
-        self.send(id, message).await;
+        let after = AfterCommand::UnloadIdle;
+        self.set_archived(id, archive, after, reply_to.into()).await;
     }
 
-    /// Hides a thread from lists and unloads it, since it is no longer needed in memory.
-    pub async fn archive(
+    async fn set_archived(
         &self,
         id: ThreadId,
-        principal: Option<String>,
-        reply_to: impl Into<ReplyTo>,
+        archive: Archive,
+        after: AfterCommand,
+        reply_to: ReplyTo,
     ) {
-        let archive = Archive {
-            archived: true,
-            principal,
-        };
         let message = TaskMessage::Command {
             command: Box::new(Command::Archive(archive)),
-            reply_to: reply_to.into(),
-            after: AfterCommand::Unload,
+            reply_to,
+            after,
             span: Span::current(),
         };
         self.send(id, message).await;

@@ -25,6 +25,7 @@ use self::server::DemoServer;
 use self::stop_signals::StopSignals;
 use self::transcript::Transcript;
 use crate::cli::Demo;
+use crate::runtime;
 
 const PROMPT: &str = "Correct the spelling in hello.py.";
 
@@ -53,10 +54,7 @@ steps = [{ text = "I corrected the spelling in hello.py." }]
 const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(args: &Demo) -> Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
+    let runtime = runtime::current_thread()?;
     let mut transcript = Transcript::new();
     let answers = match (
         args.yes,

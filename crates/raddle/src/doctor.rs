@@ -7,7 +7,7 @@ mod storage;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use raddle_config::{Configuration, Override};
 use raddle_console::{Printer, sanitize};
 use raddle_sandbox::{KeeperCommand, Launcher};
@@ -18,6 +18,7 @@ use crate::cli::Doctor;
 use crate::config;
 use crate::home::Home;
 use crate::rules::RuleStore;
+use crate::runtime;
 
 /// The result of one check.
 #[derive(Debug)]
@@ -212,10 +213,7 @@ fn search_path(config: &Configuration) -> Result<Finding> {
         let message = format!("the server's own: {}", own.display());
         return Ok(Finding::ok("path", message));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
+    let runtime = runtime::current_thread()?;
     let engine = Launcher::new(KeeperCommand::own());
     let login = runtime.block_on(raddle_sandbox::login_path(&engine));
     let shell = login.shell.display();

@@ -18,6 +18,7 @@ use crate::cli::{Login, Logout};
 use crate::config;
 use crate::home::Home;
 use crate::log;
+use crate::runtime;
 
 /// The provider that means `--status`, as `codex login status` does.
 const STATUS_WORD: &str = "status";
@@ -123,10 +124,7 @@ impl LoginTarget {
                 (provider, Some(error.into()))
             }
         };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("cannot start the runtime")?;
+        let runtime = runtime::current_thread()?;
         let vendor_client = {
             let _entered = runtime.enter();
             VendorClient::new(&home.state, None)

@@ -20,6 +20,7 @@ mod login;
 mod mock;
 mod model_list;
 mod rules;
+mod runtime;
 mod sandbox;
 mod shell;
 mod shim;

@@ -20,6 +20,7 @@ use crate::config;
 use crate::home::Home;
 use crate::log;
 use crate::rules::RuleStore;
+use crate::runtime;
 
 /// How long a provider may take to list its models.
 const LIST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -98,10 +99,7 @@ pub(crate) fn ask(
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
+    let runtime = runtime::current_thread()?;
     let _entered = runtime.enter();
     let rules = RuleStore::open(home).ok();
     let rules = rules.map(|it| Arc::new(it) as Arc<dyn Rulebook>);

@@ -29,6 +29,9 @@ use crate::wire_error::{WireError, quoted};
 /// hours.
 const PATH_BYTES_MAX: usize = 4096;
 
+/// The maximum number of folders in `cwds` of one request.
+const CWDS_MAX: usize = 64;
+
 /// Returns an absolute path; rejects anything else.
 pub(crate) fn absolute(path: &str) -> Result<PathBuf, WireError> {
     refuse_too_long(path)?;
@@ -52,6 +55,15 @@ pub(crate) fn refuse_too_long(path: &str) -> Result<(), WireError> {
         path.len(),
         quoted(path)
     )))
+}
+
+/// Rejects more folders than one request may list, and paths that are too long.
+pub(crate) fn check_cwds(cwds: &[String]) -> Result<(), WireError> {
+    if cwds.len() > CWDS_MAX {
+        let what = format!("cwds has more than {CWDS_MAX} folders");
+        return Err(WireError::Refused(what.into()));
+    }
+    cwds.iter().try_for_each(|it| refuse_too_long(it))
 }
 
 /// Returns milliseconds since the epoch; zero where the file system does not know.

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use raddle_config::{Configuration, KeySource, Provider, ProviderChoice, Vendors};
 use raddle_model::Endpoint;
 use raddle_providers::VendorClient;
@@ -15,6 +15,7 @@ use raddle_providers::VendorClient;
 use super::Finding;
 use crate::home::Home;
 use crate::model_list;
+use crate::runtime;
 
 const PART: &str = "model";
 const PROVIDER: &str = "provider";
@@ -203,10 +204,7 @@ fn read(path: &Path) -> io::Result<String> {
 }
 
 fn is_signed_in(home: &Home, provider: &Provider) -> Result<bool> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
+    let runtime = runtime::current_thread()?;
     let _entered = runtime.enter();
     let vendor_client = VendorClient::new(&home.state, None);
     // Unreadable credentials count as not signed in; a model call reports why.

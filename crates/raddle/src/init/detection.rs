@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use raddle_config::{KeySource, Preset, Provider, SignIn, Vendors, presets};
 use raddle_providers::VendorClient;
-use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::home::Home;
+use crate::runtime;
 
 /// How long a server on this machine may take to list its models.
 const LOCAL_TIMEOUT: Duration = Duration::from_millis(500);
@@ -79,7 +79,7 @@ fn with_key(home: &Home) -> Result<Vec<UsableProvider>> {
 /// Whether `raddle login` stored the key of each preset. Credentials that cannot be read count as
 /// missing; the server reports them.
 pub(super) fn logged_in(home: &Home, presets: &[&Preset]) -> Result<Vec<bool>> {
-    let runtime = runtime()?;
+    let runtime = runtime::current_thread()?;
     let _entered = runtime.enter();
     let vendor_client = VendorClient::new(&home.state, None);
     let is_logged_in = |preset: &&Preset| {
@@ -87,13 +87,6 @@ pub(super) fn logged_in(home: &Home, presets: &[&Preset]) -> Result<Vec<bool>> {
         account.is_ok_and(|it| it.is_some())
     };
     Ok(presets.iter().map(is_logged_in).collect())
-}
-
-fn runtime() -> Result<Runtime> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")
 }
 
 fn is_local(preset: &Preset) -> bool {
@@ -107,7 +100,7 @@ fn model_names(
     presets: &[&'static Preset],
     limit: Duration,
 ) -> Result<Vec<Vec<String>>> {
-    let runtime = runtime()?;
+    let runtime = runtime::current_thread()?;
     let entered = runtime.enter();
     let vendor_client = Arc::new(VendorClient::new(&home.state, None));
     let mut requests = JoinSet::new();

@@ -9,22 +9,13 @@ use crate::call::Request;
 use crate::services::{ServerState, files, threads};
 use crate::wire_error::WireError;
 
-/// The maximum number of folders of one request.
-const FOLDERS_MAX: usize = 64;
-
 pub(crate) async fn handle(
     state: Arc<ServerState>,
     request: Request<HooksList>,
 ) -> Result<HooksListResponse, WireError> {
     let params = request.params;
     let mut folders = params.cwds;
-    if folders.len() > FOLDERS_MAX {
-        let what = format!("cwds has more than {FOLDERS_MAX} folders");
-        return Err(WireError::Refused(what.into()));
-    }
-    for folder in &folders {
-        files::refuse_too_long(folder)?;
-    }
+    files::check_cwds(&folders)?;
     match params.thread_id {
         Some(_) if !folders.is_empty() => {
             return Err(WireError::Refused("specify either threadId or cwds".into()));

@@ -10,22 +10,9 @@ use raddle_protocol::methods::SkillsList;
 use crate::call::Call;
 use crate::services::files::{self, PathAdmission};
 use crate::services::{ServerState, skills};
-use crate::wire_error::WireError;
-
-/// The maximum number of folders of one request.
-const FOLDERS_MAX: usize = 64;
 
 pub(crate) async fn handle(state: Arc<ServerState>, call: Call<SkillsList>) {
-    if call.params.cwds.len() > FOLDERS_MAX {
-        let what = format!("cwds has more than {FOLDERS_MAX} folders");
-        return call.reply.error(WireError::Refused(what.into()));
-    }
-    if let Err(error) = call
-        .params
-        .cwds
-        .iter()
-        .try_for_each(|it| files::refuse_too_long(it))
-    {
+    if let Err(error) = files::check_cwds(&call.params.cwds) {
         return call.reply.error(error);
     }
     // `forceReload` needs no work: the folders are read every time.

@@ -131,12 +131,7 @@ fn init_asks_its_questions_on_a_terminal() {
         ("`none` is none of read, workspace and all", ""),
         ("one word now? yes or no [yes]: ", "no"),
     ] {
-        terminal.wait_for(question);
-        let line = format!("{answer}\n");
-        terminal
-            .user_side
-            .write_all(line.as_bytes())
-            .expect("typed");
+        answer_question(&mut terminal, question, answer);
     }
     let ended = child.wait_with_output().expect("an end");
     assert_eq!(ended.status.code(), Some(0), "{}", terminal.shown());
@@ -178,12 +173,7 @@ fn the_mock_is_chosen_by_its_number_and_answers_the_check() {
         ("read, workspace or all [workspace]: ", "read"),
         ("one word now? yes or no [yes]: ", ""),
     ] {
-        terminal.wait_for(question);
-        let line = format!("{answer}\n");
-        terminal
-            .user_side
-            .write_all(line.as_bytes())
-            .expect("typed");
+        answer_question(&mut terminal, question, answer);
     }
     let ended = child.wait_with_output().expect("an end");
     assert_eq!(ended.status.code(), Some(0), "{}", terminal.shown());
@@ -287,4 +277,12 @@ fn an_invalid_answer_leaves_no_files() {
             "{words:?}"
         );
     }
+}
+
+/// Types an answer once the question is shown.
+fn answer_question(terminal: &mut TestTerminal, question: &str, answer: &str) {
+    terminal.wait_for(question);
+    let line = format!("{answer}\n");
+    let typed = terminal.user_side.write_all(line.as_bytes());
+    typed.expect("typed");
 }
