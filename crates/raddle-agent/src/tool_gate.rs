@@ -239,7 +239,10 @@ fn is_alone(kind: &ActKind) -> bool {
     match kind {
         ActKind::Write { .. } => true,
         ActKind::Command { beyond, .. } => *beyond,
-        ActKind::Read { .. } | ActKind::Connect { .. } | ActKind::Tool { .. } => false,
+        ActKind::Read { .. }
+        | ActKind::Connect { .. }
+        | ActKind::Tool { .. }
+        | ActKind::McpTool { .. } => false,
     }
 }
 

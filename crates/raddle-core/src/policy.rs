@@ -80,6 +80,27 @@ pub enum ActKind {
         /// Name of the tool, after that of its group and a dot.
         name: String,
     },
+    /// A call of an MCP server's tool.
+    McpTool {
+        /// Name of the tool, after that of its server and a dot.
+        name: String,
+        /// Known facts about the risk of the call.
+        risk: McpRisk,
+    },
+}
+
+/// Known facts about the risk of a call of an MCP tool. The server's own declarations never decide
+/// alone: rules and the approval policy come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum McpRisk {
+    /// The operator approves every call of this tool.
+    Approved,
+    /// The operator wants to be asked about every call of this tool.
+    Prompt,
+    /// The server declares that the tool changes nothing, or only adds to a closed system.
+    DeclaredHarmless,
+    /// Nothing that would make it harmless is declared.
+    Unknown,
 }
 
 /// Stands in a word of a [`ParsedScript`] for text that is unknown before it runs. No word of a

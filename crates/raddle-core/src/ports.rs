@@ -1,5 +1,6 @@
 //! The outside world as the rules see it: small traits that every implementation honours in full.
 
+mod mcp;
 mod model;
 mod pages;
 mod rulebook;
@@ -7,6 +8,7 @@ mod summary;
 mod tools;
 mod webhook;
 
+pub use mcp::{McpError, McpServerSnapshot, McpServerState, McpServers, NoMcpServers};
 pub use model::{FreeformSpec, Model, ModelAnswer, ModelEvent, Prompt, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Page, PageCursor, PageQuery, TurnEntry};
 pub use rulebook::{AmendError, Rulebook};

@@ -14,6 +14,7 @@
 //! | A change of files, for the session | [`session_file()`] of each file |
 //! | A change that does not fit the files | [`mismatch()`] |
 //! | A call that is judged by the name of its tool | [`tool_call()`] |
+//! | A call of an MCP server's tool | [`mcp_call()`] |
 //!
 //! `shell/digest.rs` in `raddle-tools` determines which files a command may run, and their state.
 //! Permissions that the user grants widen the sandbox and have no digest: see
@@ -203,6 +204,13 @@ pub fn tool_call(name: &str, arguments: &str) -> String {
         .chain_update("\0")
         .chain_update(arguments);
     HEXLOWER.encode(&sum.finalize())
+}
+
+/// Returns the digest of a call of an MCP server's tool. An approval covers calls with the same
+/// arguments only, of the same tool as its server defined it, on the same server as the operator
+/// configured it.
+pub fn mcp_call(server: &str, definition: &Value, arguments: &Value) -> String {
+    of_json(&json!(["mcp", server, definition, arguments]))
 }
 
 fn of_json(parts: &Value) -> String {

@@ -8,7 +8,8 @@ use super::harmless::{Isolation, is_bare_shell, is_harmless};
 use super::managed_limits::network;
 use super::wrapper::wrapped_command;
 use super::{
-    Act, ActKind, Layer, ParsedScript, PathPattern, Policy, Rule, Ruling, Subject, Verdict,
+    Act, ActKind, Layer, McpRisk, ParsedScript, PathPattern, Policy, Rule, Ruling, Subject,
+    Verdict,
 };
 use crate::{ApprovalPolicy, Grant, Settings};
 
@@ -128,12 +129,13 @@ impl Policy {
             };
             ask_or_deny(by_rule(rule, Verdict::Ask, reason), settings, "rules")
         });
-        let within = match (beyond, &settings.approval) {
-            (Some(it), _) => it,
-            (None, ApprovalPolicy::Untrusted) => {
+        let within = match (beyond, &act.kind, &settings.approval) {
+            (Some(it), _, _) => it,
+            (None, ActKind::McpTool { risk, .. }, _) => self.mcp_tool(&act.kind, *risk, settings),
+            (None, _, ApprovalPolicy::Untrusted) => {
                 self.untrusted(&act.kind, Isolation::of(&settings.sandbox))
             }
-            (None, _) => {
+            (None, _, _) => {
                 let reason = match Isolation::of(&settings.sandbox) {
                     Isolation::Sandboxed => "It stays in the sandbox.",
                     Isolation::Unconfined => "There is no sandbox to go beyond.",
@@ -198,6 +200,31 @@ impl Policy {
         )
     }
 
+    /// Judges a call of an MCP tool that no rule restrains.
+    fn mcp_tool(&self, act: &ActKind, risk: McpRisk, settings: &Settings) -> VerdictReason {
+        if let Some(rule) = self.permission(act, |_| true, |_| false) {
+            return by_rule(rule, Verdict::Allow, "A rule allows it.");
+        }
+        let needs_approval = match (risk, &settings.approval) {
+            (McpRisk::Approved, _) => false,
+            (McpRisk::Prompt, _) => true,
+            (_, ApprovalPolicy::Never) => false,
+            (_, ApprovalPolicy::Untrusted) => true,
+            (McpRisk::DeclaredHarmless, _) => false,
+            (McpRisk::Unknown, _) => match Isolation::of(&settings.sandbox) {
+                Isolation::Sandboxed => true,
+                Isolation::Unconfined => false,
+            },
+        };
+        if !needs_approval {
+            let reason = "The MCP server is configured, and nothing requires approval.";
+            return verdict_reason(Verdict::Allow, reason, APPROVAL_POLICY);
+        }
+        let reason = "The tool of an MCP server may change something outside the sandbox.";
+        let ask = verdict_reason(Verdict::Ask, reason, APPROVAL_POLICY);
+        ask_or_deny(ask, settings, "mcp_elicitations")
+    }
+
     /// Returns the rule that restrains this act most, and how surely it matches.
     fn restraint(&self, act: &ActKind) -> Option<(&Rule, RuleMatch)> {
         let restraining = self.rules.iter().filter(|it| it.verdict != Verdict::Allow);
@@ -238,7 +265,9 @@ impl Policy {
             }
             ActKind::Read { path } => find(&|it| it.is_about_read(path)),
             ActKind::Connect { host } => find(&|it| it.is_about_host(host)),
-            ActKind::Tool { name } => find(&|it| it.is_about_tool(name)),
+            ActKind::Tool { name } | ActKind::McpTool { name, .. } => {
+                find(&|it| it.is_about_tool(name))
+            }
         }
     }
 }
@@ -281,7 +310,7 @@ fn is_known(act: &ActKind, confinement: Isolation) -> bool {
         ActKind::Read { .. } | ActKind::Tool { .. } => true,
         // A change that does not apply only reads.
         ActKind::Write { paths, reads, .. } => paths.is_empty() && !reads.is_empty(),
-        ActKind::Connect { .. } => false,
+        ActKind::Connect { .. } | ActKind::McpTool { .. } => false,
     }
 }
 
@@ -294,7 +323,7 @@ fn fit(rule: &Rule, act: &ActKind) -> RuleMatch {
         }
         ActKind::Read { path } => rule.is_about_read(path),
         ActKind::Connect { host } => rule.is_about_host(host),
-        ActKind::Tool { name } => rule.is_about_tool(name),
+        ActKind::Tool { name } | ActKind::McpTool { name, .. } => rule.is_about_tool(name),
     };
     if is_about {
         RuleMatch::Yes
@@ -315,7 +344,7 @@ fn goes_beyond(act: &ActKind, settings: &Settings) -> bool {
     match act {
         ActKind::Command { beyond, .. } | ActKind::Write { beyond, .. } => *beyond,
         ActKind::Connect { .. } => !network(&settings.sandbox),
-        ActKind::Read { .. } | ActKind::Tool { .. } => false,
+        ActKind::Read { .. } | ActKind::Tool { .. } | ActKind::McpTool { .. } => false,
     }
 }
 

@@ -15,6 +15,11 @@ pub trait Tools: Send + Sync {
     /// same bytes.
     fn specs(&self, settings: &Settings) -> Vec<Arc<ToolSpec>>;
 
+    /// Starts what the tools of a thread with these settings need, in the background.
+    fn prepare(&self, settings: &Settings) {
+        let _ = settings;
+    }
+
     /// Returns what a call would do; `None` if no built-in tool has its name. It changes nothing.
     fn intent<'a>(
         &'a self,

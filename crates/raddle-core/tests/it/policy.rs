@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use raddle_core::policy::{
     Act, ActKind, Amendment, ApprovalKind, DeadlineAction, HostPattern, Layer, ManagedLimits,
-    ParsedScript, PathPattern, Policy, Rule, Ruling, SandboxKind, Subject, UnattendedPolicy,
+    McpRisk, ParsedScript, PathPattern, Policy, Rule, Ruling, SandboxKind, Subject, UnattendedPolicy,
     Verdict, proposed,
 };
 use raddle_core::{ApprovalPolicy, Grant, Sandbox, Settings};
@@ -109,6 +109,22 @@ fn act(line: &str) -> Act {
         },
         "call" => ActKind::Tool {
             name: rest.to_owned(),
+        },
+        "mcp" => ActKind::McpTool {
+            name: rest.to_owned(),
+            risk: McpRisk::Unknown,
+        },
+        "mcp-harmless" => ActKind::McpTool {
+            name: rest.to_owned(),
+            risk: McpRisk::DeclaredHarmless,
+        },
+        "mcp-approved" => ActKind::McpTool {
+            name: rest.to_owned(),
+            risk: McpRisk::Approved,
+        },
+        "mcp-prompt" => ActKind::McpTool {
+            name: rest.to_owned(),
+            risk: McpRisk::Prompt,
         },
         other => panic!("{other}"),
     };

@@ -1,0 +1,145 @@
+//! MCP servers, as clients see them.
+
+use serde_json::Value;
+
+use super::BoxFuture;
+use crate::Settings;
+
+/// The MCP servers of the configuration.
+pub trait McpServers: Send + Sync {
+    /// Returns the state of each server for threads with these settings, in the order of names.
+    /// It starts enabled servers that do not run, and waits a limited time for those that start.
+    fn snapshots<'a>(&'a self, settings: &'a Settings) -> BoxFuture<'a, Vec<McpServerSnapshot>>;
+
+    /// Reads the configuration again. Servers whose configuration changed are stopped.
+    fn reload(&self) -> BoxFuture<'_, ()>;
+
+    /// Reads a resource of a server, and returns the contents in MCP's form.
+    fn read_resource<'a>(
+        &'a self,
+        settings: &'a Settings,
+        server: &'a str,
+        uri: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Value>, McpError>>;
+
+    /// Calls a tool on behalf of a client, outside any turn, and returns the result in MCP's form.
+    fn call_tool<'a>(
+        &'a self,
+        settings: &'a Settings,
+        server: &'a str,
+        tool: &'a str,
+        arguments: Option<Value>,
+    ) -> BoxFuture<'a, Result<Value, McpError>>;
+}
+
+/// State of an MCP server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct McpServerSnapshot {
+    /// Name of the server in the configuration.
+    pub name: String,
+    /// State of the connection.
+    pub state: McpServerState,
+    /// Name and version, as the server reports them.
+    pub info: Option<Value>,
+    /// Tools by the server's own names, in MCP's form.
+    pub tools: Vec<(String, Value)>,
+    /// Resources, in MCP's form.
+    pub resources: Vec<Value>,
+    /// Templates of resources, in MCP's form.
+    pub resource_templates: Vec<Value>,
+    /// Whether it is reached over HTTP with a token of the configuration.
+    pub has_bearer_token: bool,
+}
+
+/// State of the connection to an MCP server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum McpServerState {
+    /// The configuration disables it.
+    Disabled,
+    /// It is being started.
+    Starting,
+    /// It is connected.
+    Ready,
+    /// It failed with this error.
+    Failed(String),
+}
+
+/// Reason why a request to an MCP server failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum McpError {
+    /// The configuration has no such server, or disables it.
+    #[error("there is no enabled MCP server named `{0}`; `raddle mcp list` shows those that exist")]
+    UnknownServer(String),
+    /// The server has no such tool, or the configuration disables it.
+    #[error("the MCP server `{server}` has no enabled tool named `{tool}`")]
+    UnknownTool {
+        /// Name of the server.
+        server: String,
+        /// Name of the tool.
+        tool: String,
+    },
+    /// The server is not connected.
+    #[error("the MCP server `{server}` is not connected: {error}")]
+    NotConnected {
+        /// Name of the server.
+        server: String,
+        /// Reason for that.
+        error: String,
+    },
+    /// The arguments are no object.
+    #[error("the arguments of a tool must be a JSON object")]
+    BadArguments,
+    /// The server returned an error.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// No MCP servers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoMcpServers;
+
+impl McpServers for NoMcpServers {
+    fn snapshots<'a>(&'a self, _: &'a Settings) -> BoxFuture<'a, Vec<McpServerSnapshot>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    fn reload(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn read_resource<'a>(
+        &'a self,
+        _: &'a Settings,
+        server: &'a str,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Value>, McpError>> {
+        let error = McpError::UnknownServer(server.to_owned());
+        Box::pin(std::future::ready(Err(error)))
+    }
+
+    fn call_tool<'a>(
+        &'a self,
+        _: &'a Settings,
+        server: &'a str,
+        _: &'a str,
+        _: Option<Value>,
+    ) -> BoxFuture<'a, Result<Value, McpError>> {
+        let error = McpError::UnknownServer(server.to_owned());
+        Box::pin(std::future::ready(Err(error)))
+    }
+}
+
+impl McpServerSnapshot {
+    /// Creates the snapshot of a server that is being started.
+    pub fn empty(name: String) -> Self {
+        Self {
+            name,
+            state: McpServerState::Starting,
+            info: None,
+            tools: Vec::new(),
+            resources: Vec::new(),
+            resource_templates: Vec::new(),
+            has_bearer_token: false,
+        }
+    }
+}

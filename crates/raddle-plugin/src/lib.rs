@@ -1,0 +1,16 @@
+//! Tools that other processes offer to the agent.
+//!
+//! [`McpRegistry`] runs the MCP servers of the configuration: one supervised instance per
+//! configuration, working folder and sandbox, shared by all threads of the process. [`McpTools`]
+//! adds their tools to the built-in ones behind the same port, so the agent never learns where a
+//! tool lives.
+//!
+//! No server holds up a turn: servers start in the background, the model is offered the tools of
+//! those that are connected, and learns which are not.
+//!
+//! Below: the crate `rmcp` for the protocol, and `raddle-sandbox` for the processes. Above: the
+//! binary, which connects it to the agent.
+
+mod mcp;
+
+pub use mcp::{McpRegistry, McpTools, Operator, Options};

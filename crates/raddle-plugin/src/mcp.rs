@@ -1,0 +1,19 @@
+//! MCP servers as tools of the agent.
+
+mod backoff;
+mod call;
+mod call_result;
+mod connection;
+mod handler;
+mod instance;
+mod launch;
+mod registry;
+mod search;
+mod stdio;
+mod tool_name;
+mod tool_table;
+mod tools;
+
+pub use launch::Operator;
+pub use registry::{McpRegistry, Options};
+pub use tools::McpTools;

@@ -1,0 +1,170 @@
+//! Calls of MCP tools: sending one, waiting for its result, and cancelling it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use raddle_core::ports::BoxFuture;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject,
+    ProgressNotificationParam, ProgressToken, ServerResult,
+};
+use rmcp::service::PeerRequestOptions;
+use rmcp::{Peer, RoleClient, ServiceError};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+/// Progress messages of one call that wait for their receiver. Further ones are dropped.
+const PROGRESS_MAX: usize = 16;
+
+/// Longest progress message.
+const PROGRESS_BYTES_MAX: usize = 1 << 10;
+
+/// Reason why a call has no result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    /// The user stopped it.
+    #[error("it was stopped")]
+    Stopped,
+    /// It took longer than the configuration allows.
+    #[error(
+        "it did not answer within {} s (`tool_timeout_sec` of the server sets this limit)",
+        .0.as_secs()
+    )]
+    TimedOut(Duration),
+    /// It needs input in a way that is not supported.
+    #[error("it asks for input from the user, which is not supported for this server")]
+    NeedsInput,
+    /// The server refused it, or the connection failed.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+}
+
+/// Calls of one server that have no result yet, by the token of their progress.
+#[derive(Debug, Default)]
+pub(crate) struct OpenCalls(Mutex<HashMap<ProgressToken, mpsc::Sender<String>>>);
+
+impl OpenCalls {
+    /// Passes a progress message to its call. A message with an unknown token is dropped.
+    pub(crate) fn report(&self, params: &ProgressNotificationParam) {
+        let calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(call) = calls.get(&params.progress_token) else {
+            return;
+        };
+        let text = match (&params.message, params.total) {
+            (Some(message), _) => message.clone(),
+            (None, Some(total)) => format!("{} of {total}", params.progress),
+            (None, None) => params.progress.to_string(),
+        };
+        let end = text.floor_char_boundary(PROGRESS_BYTES_MAX);
+        let _ = call.try_send(text[..end].to_owned());
+    }
+
+    /// Returns the number of calls without a result.
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn open(self: &Arc<Self>, token: ProgressToken) -> (OpenCall, mpsc::Receiver<String>) {
+        let (sender, receiver) = mpsc::channel(PROGRESS_MAX);
+        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.insert(token.clone(), sender);
+        let call = OpenCall {
+            calls: self.clone(),
+            token,
+        };
+        (call, receiver)
+    }
+}
+
+/// A call without a result. Dropping it removes it from the open calls.
+struct OpenCall {
+    calls: Arc<OpenCalls>,
+    token: ProgressToken,
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        let mut calls = self.calls.0.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.remove(&self.token);
+    }
+}
+
+/// A tool call to send.
+pub(crate) struct Call {
+    pub(crate) tool: String,
+    pub(crate) arguments: Option<JsonObject>,
+    pub(crate) timeout: Duration,
+    /// Completes once the call must stop.
+    pub(crate) stopped: BoxFuture<'static, ()>,
+}
+
+/// Event of a call that has no result yet.
+enum Event {
+    Response(Result<ServerResult, ServiceError>),
+    Progress(String),
+    TimedOut,
+    Stopped,
+}
+
+impl Call {
+    /// Sends the call and waits for its result. A call that is stopped or takes too long is
+    /// cancelled on the server.
+    pub(crate) async fn send(
+        self,
+        peer: &Peer<RoleClient>,
+        calls: &Arc<OpenCalls>,
+        mut report: impl FnMut(String),
+    ) -> Result<CallToolResult, CallError> {
+        let Self {
+            tool,
+            arguments,
+            timeout,
+            mut stopped,
+        } = self;
+        let mut params = CallToolRequestParams::new(tool);
+        params.arguments = arguments;
+        let request = ClientRequest::CallToolRequest(CallToolRequest {
+            method: Default::default(),
+            params,
+            extensions: Default::default(),
+        });
+        let options = PeerRequestOptions::no_options();
+        let mut handle = peer.send_request_with_option(request, options).await?;
+        let (_open, mut progress) = calls.open(handle.progress_token.clone());
+        let deadline = sleep(timeout);
+        tokio::pin!(deadline);
+        loop {
+            let event = tokio::select! {
+                biased;
+                response = &mut handle.rx => {
+                    Event::Response(response.unwrap_or(Err(ServiceError::TransportClosed)))
+                }
+                () = &mut stopped => Event::Stopped,
+                () = &mut deadline => Event::TimedOut,
+                Some(text) = progress.recv() => Event::Progress(text),
+            };
+            let (reason, error) = match event {
+                Event::Progress(text) => {
+                    report(text);
+                    continue;
+                }
+                Event::Response(response) => return result_of(response?),
+                Event::Stopped => ("the user stopped it", CallError::Stopped),
+                Event::TimedOut => ("it took too long", CallError::TimedOut(timeout)),
+            };
+            if let Err(error) = handle.cancel(Some(reason.to_owned())).await {
+                tracing::debug!(%error, "a call of an MCP tool could not be cancelled");
+            }
+            return Err(error);
+        }
+    }
+}
+
+fn result_of(response: ServerResult) -> Result<CallToolResult, CallError> {
+    match response {
+        ServerResult::CallToolResult(result) => Ok(result),
+        ServerResult::InputRequiredResult(_) => Err(CallError::NeedsInput),
+        _ => Err(ServiceError::UnexpectedResponse.into()),
+    }
+}

@@ -1,0 +1,182 @@
+//! A connection to an MCP server: the process or URL behind it, and the handshake.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use raddle_config::{McpServer, McpTransport};
+use raddle_core::Settings;
+use raddle_sandbox::{ChildProcess, Output};
+use rmcp::model::ProtocolVersion;
+use rmcp::service::{ClientInitializeError, RunningService};
+use rmcp::{ClientLifecycleMode, RoleClient, ServiceError, serve_client_with_lifecycle};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tracing::Instrument;
+
+use super::handler::Handler;
+use super::launch::{LaunchDeps, LaunchError, ServerProcess};
+use super::stdio::StdioTransport;
+
+/// Last part of a server's stderr that an error names.
+const STDERR_BYTES_MAX: usize = 2 << 10;
+
+/// Time for a server to exit after its stdin is closed, before it is ended.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Reason why there is no connection to a server.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error("the handshake failed: {0}")]
+    Handshake(#[from] Box<ClientInitializeError>),
+    #[error("it ended during the handshake{0}")]
+    Ended(StderrEnd),
+    #[error("its tools cannot be listed: {0}")]
+    Tools(#[from] ServiceError),
+    #[error(
+        "it did not connect within {} s (`startup_timeout_sec` sets this limit){stderr}",
+        limit.as_secs()
+    )]
+    TimedOut { limit: Duration, stderr: StderrEnd },
+    #[error("servers with a `url` are not supported yet")]
+    NoHttp,
+}
+
+/// Last lines of a server's stderr, as a part of an error.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StderrEnd(String);
+
+impl std::fmt::Display for StderrEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.trim() {
+            "" => Ok(()),
+            text => write!(f, "; it wrote: {text}"),
+        }
+    }
+}
+
+/// A connected server.
+pub(crate) struct Connection {
+    pub(crate) service: RunningService<RoleClient, Handler>,
+    pub(crate) process: Option<OpenProcess>,
+}
+
+/// The process of a connected server. Dropping it ends the process.
+pub(crate) struct OpenProcess {
+    process: ServerProcessParts,
+    stderr: watch::Receiver<String>,
+}
+
+/// The parts of a process that are left when its pipes are in use.
+struct ServerProcessParts {
+    control: raddle_sandbox::Control,
+    exit: raddle_sandbox::Exit,
+    _sandbox: raddle_sandbox::ConfinedProcess,
+}
+
+impl OpenProcess {
+    /// Returns the last lines of stderr.
+    pub(crate) fn stderr_end(&self) -> StderrEnd {
+        StderrEnd(self.stderr.borrow().clone())
+    }
+
+    /// Waits until the process has ended.
+    pub(crate) async fn ended(&mut self) {
+        self.process.exit.ended().await;
+    }
+
+    /// Waits until the process ends by itself, and ends it if that takes too long. Its stdin is
+    /// closed.
+    pub(crate) async fn end(mut self) {
+        if timeout(EXIT_TIMEOUT, self.ended()).await.is_err() {
+            self.process.control.end();
+            self.ended().await;
+        }
+    }
+}
+
+/// Connects to a server for threads with these settings.
+pub(crate) async fn connect(
+    deps: &Arc<LaunchDeps>,
+    server: &Arc<McpServer>,
+    settings: &Arc<Settings>,
+    handler: Handler,
+) -> Result<Connection, ConnectError> {
+    match &server.transport {
+        McpTransport::Http { .. } => Err(ConnectError::NoHttp),
+        McpTransport::Stdio { .. } => {
+            let ServerProcess { process, sandbox } = deps.start(server, settings).await?;
+            let ChildProcess {
+                input,
+                stdout,
+                stderr,
+                control,
+                exit,
+            } = process;
+            let Some(input) = input else {
+                return Err(LaunchError::Internal.into());
+            };
+            let mut process = OpenProcess {
+                process: ServerProcessParts {
+                    control,
+                    exit,
+                    _sandbox: sandbox,
+                },
+                stderr: log_stderr(server.name.clone(), stderr),
+            };
+            let transport = StdioTransport::new(server.name.clone(), input, stdout);
+            let lifecycle = lifecycle();
+            let handshake = serve_client_with_lifecycle(handler, transport, lifecycle);
+            let limit = server.startup_timeout;
+            let service = tokio::select! {
+                biased;
+                service = timeout(limit, handshake) => service,
+                () = process.ended() => return Err(ConnectError::Ended(process.stderr_end())),
+            };
+            let service = match service {
+                Ok(Ok(service)) => service,
+                Ok(Err(error)) => return Err(Box::new(error).into()),
+                Err(_) => {
+                    let stderr = process.stderr_end();
+                    return Err(ConnectError::TimedOut { limit, stderr });
+                }
+            };
+            Ok(Connection {
+                service,
+                process: Some(process),
+            })
+        }
+    }
+}
+
+/// Returns the order of the handshakes: that of the current revision first, then that of the
+/// previous ones.
+fn lifecycle() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    }
+}
+
+/// Logs the lines of a server's stderr, and keeps the last ones.
+fn log_stderr(server: String, stderr: Option<Output>) -> watch::Receiver<String> {
+    let (sender, receiver) = watch::channel(String::new());
+    let reading = async move {
+        let Some(stderr) = stderr else { return };
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
+            let text = String::from_utf8_lossy(&buffer[..count]);
+            for line in text.lines().filter(|it| !it.trim().is_empty()) {
+                tracing::debug!(server, line, "an MCP server writes to stderr");
+            }
+            sender.send_modify(|end| {
+                end.push_str(&text);
+                let excess = end.len().saturating_sub(STDERR_BYTES_MAX);
+                end.drain(..end.ceil_char_boundary(excess));
+            });
+        }
+    };
+    tokio::spawn(reading.in_current_span());
+    receiver
+}

@@ -1,0 +1,283 @@
+//! One instance of an MCP server: started in the background, restarted when it fails, stopped when
+//! nobody uses it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use raddle_config::McpServer;
+use raddle_core::Settings;
+use rmcp::{Peer, RoleClient};
+use serde_json::Value;
+use tokio::sync::{Notify, watch};
+use tokio::time::{sleep, timeout};
+use tracing::Instrument;
+
+use super::backoff::Backoff;
+use super::call::OpenCalls;
+use super::connection::{ConnectError, Connection, connect};
+use super::handler::Handler;
+use super::launch::LaunchDeps;
+use super::tool_table::ToolTable;
+
+/// Limit: time without a model call or a tool call after which an MCP server is stopped; beyond
+/// it, the next use starts the server again.
+const IDLE_MAX: Duration = Duration::from_secs(600);
+
+/// How often the idle time is checked.
+const IDLE_CHECK: Duration = Duration::from_secs(30);
+
+/// State of an instance.
+#[derive(Clone, Debug)]
+pub(crate) enum InstanceState {
+    /// It is being started.
+    Starting,
+    /// It is connected.
+    Ready(Arc<Session>),
+    /// It failed with this error, and is started again later.
+    Failed(Arc<str>),
+    /// It was stopped.
+    Stopped,
+}
+
+/// A connected server.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) peer: Peer<RoleClient>,
+    pub(crate) tools: ToolTable,
+    /// Name and version of the server, as it reports them.
+    pub(crate) info: Option<Value>,
+    /// Whether the server has resources.
+    pub(crate) has_resources: bool,
+}
+
+/// One instance of an MCP server, shared by all threads with the same folders and sandbox.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    pub(crate) server: Arc<McpServer>,
+    pub(crate) calls: Arc<OpenCalls>,
+    state: watch::Sender<InstanceState>,
+    last_used: Mutex<Instant>,
+    stop: watch::Sender<bool>,
+}
+
+impl Instance {
+    /// Starts an instance in the background.
+    pub(crate) fn start(
+        deps: Arc<LaunchDeps>,
+        server: Arc<McpServer>,
+        settings: Settings,
+    ) -> Arc<Self> {
+        let instance = Arc::new(Self {
+            server,
+            calls: Arc::default(),
+            state: watch::Sender::new(InstanceState::Starting),
+            last_used: Mutex::new(Instant::now()),
+            stop: watch::Sender::new(false),
+        });
+        let span = tracing::info_span!(parent: None, "mcp_server", server = instance.server.name);
+        let supervisor = Supervisor {
+            instance: instance.clone(),
+            deps,
+            settings: Arc::new(settings),
+            backoff: Backoff::default(),
+        };
+        tokio::spawn(supervisor.run().instrument(span));
+        instance
+    }
+
+    /// Returns the current state.
+    pub(crate) fn state(&self) -> InstanceState {
+        self.state.borrow().clone()
+    }
+
+    /// Returns the session, if the server is connected.
+    pub(crate) fn session(&self) -> Option<Arc<Session>> {
+        match self.state() {
+            InstanceState::Ready(session) => Some(session),
+            InstanceState::Starting | InstanceState::Failed(_) | InstanceState::Stopped => None,
+        }
+    }
+
+    /// Waits until the server is no longer starting, and returns its state.
+    pub(crate) async fn settled(&self) -> InstanceState {
+        let mut receiver = self.state.subscribe();
+        let settled = receiver.wait_for(|it| !matches!(it, InstanceState::Starting));
+        match settled.await {
+            Ok(state) => state.clone(),
+            Err(_) => InstanceState::Stopped,
+        }
+    }
+
+    /// Whether it was stopped, and so cannot be used any more.
+    pub(crate) fn is_stopped(&self) -> bool {
+        *self.stop.borrow() || matches!(*self.state.borrow(), InstanceState::Stopped)
+    }
+
+    /// Marks the instance as used now.
+    pub(crate) fn touch(&self) {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Stops the instance, and waits until its process has ended.
+    pub(crate) async fn stop(&self) {
+        self.stop.send_replace(true);
+        let mut receiver = self.state.subscribe();
+        let _ = receiver.wait_for(|it| matches!(it, InstanceState::Stopped)).await;
+    }
+
+    fn is_idle(&self) -> bool {
+        let last_used = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
+        self.calls.count() == 0 && last_used.elapsed() > IDLE_MAX
+    }
+
+    /// Waits until it must stop: on request, or because nobody uses it.
+    async fn must_stop(&self) {
+        let mut stop = self.stop.subscribe();
+        let idle = async {
+            while !self.is_idle() {
+                sleep(IDLE_CHECK).await;
+            }
+        };
+        tokio::select! {
+            _ = stop.wait_for(|it| *it) => {}
+            () = idle => {
+                tracing::info!("an MCP server that nobody uses is stopped");
+                self.stop.send_replace(true);
+            }
+        }
+    }
+}
+
+/// The task behind an instance.
+struct Supervisor {
+    instance: Arc<Instance>,
+    deps: Arc<LaunchDeps>,
+    settings: Arc<Settings>,
+    backoff: Backoff,
+}
+
+impl Supervisor {
+    async fn run(mut self) {
+        let instance = self.instance.clone();
+        let mut must_stop = std::pin::pin!(instance.must_stop());
+        loop {
+            instance.state.send_replace(InstanceState::Starting);
+            let tools_changed = Arc::new(Notify::new());
+            let connected = tokio::select! {
+                biased;
+                () = &mut must_stop => break,
+                connected = self.connect(&tools_changed) => connected,
+            };
+            let error = match connected {
+                Err(error) => error.to_string(),
+                Ok((connection, session)) => {
+                    tracing::info!(tools = session.tools.all().count(), "an MCP server is connected");
+                    let peer = session.peer.clone();
+                    instance.state.send_replace(InstanceState::Ready(Arc::new(session)));
+                    let ended = self.serve(connection, &peer, &tools_changed, must_stop.as_mut());
+                    match ended.await {
+                        None => break,
+                        Some(error) => error,
+                    }
+                }
+            };
+            let wait = self.backoff.fail(Instant::now());
+            tracing::warn!(error, wait_s = wait.as_secs(), "an MCP server is not connected");
+            instance.state.send_replace(InstanceState::Failed(error.into()));
+            tokio::select! {
+                biased;
+                () = &mut must_stop => break,
+                () = sleep(wait) => {}
+            }
+        }
+        instance.state.send_replace(InstanceState::Stopped);
+    }
+
+    async fn connect(
+        &self,
+        tools_changed: &Arc<Notify>,
+    ) -> Result<(Connection, Session), ConnectError> {
+        let server = &self.instance.server;
+        let handler = Handler {
+            server: server.name.as_str().into(),
+            calls: self.instance.calls.clone(),
+            tools_changed: tools_changed.clone(),
+        };
+        let connection = connect(&self.deps, server, &self.settings, handler).await?;
+        let peer = connection.service.peer().clone();
+        let info = peer.peer_info();
+        let capabilities = info.as_ref().map(|it| &it.capabilities);
+        let limit = server.startup_timeout;
+        let tools = match capabilities.is_none_or(|it| it.tools.is_some()) {
+            true => match timeout(limit, ToolTable::request(server, &peer)).await {
+                Ok(tools) => tools?,
+                Err(_) => {
+                    let stderr = connection.process.as_ref().map(|it| it.stderr_end());
+                    let stderr = stderr.unwrap_or_default();
+                    return Err(ConnectError::TimedOut { limit, stderr });
+                }
+            },
+            false => ToolTable::default(),
+        };
+        let session = Session {
+            has_resources: capabilities.is_some_and(|it| it.resources.is_some()),
+            info: info
+                .as_ref()
+                .and_then(|it| serde_json::to_value(&it.server_info).ok()),
+            peer,
+            tools,
+        };
+        Ok((connection, session))
+    }
+
+    /// Keeps a connection until it fails, and returns the error; `None` if the instance must stop.
+    async fn serve(
+        &self,
+        connection: Connection,
+        peer: &Peer<RoleClient>,
+        tools_changed: &Notify,
+        mut must_stop: std::pin::Pin<&mut impl Future<Output = ()>>,
+    ) -> Option<String> {
+        let Connection { service, process } = connection;
+        let token = service.cancellation_token();
+        let mut closed = std::pin::pin!(service.waiting());
+        let error = loop {
+            tokio::select! {
+                biased;
+                () = must_stop.as_mut() => break None,
+                _ = &mut closed => break Some(()),
+                () = tools_changed.notified() => self.refresh_tools(peer).await,
+            }
+        };
+        // Closes its stdin.
+        token.cancel();
+        let stderr = process.as_ref().map(|it| it.stderr_end());
+        if let Some(process) = process {
+            process.end().await;
+        }
+        let stderr = stderr.unwrap_or_default();
+        error.map(|()| format!("the connection was closed{stderr}"))
+    }
+
+    /// Requests the list of tools again, after the server announced a change.
+    async fn refresh_tools(&self, peer: &Peer<RoleClient>) {
+        let server = &self.instance.server;
+        let request = ToolTable::request(server, peer);
+        let tools = match timeout(server.startup_timeout, request).await {
+            Ok(Ok(tools)) => tools,
+            Ok(Err(error)) => return tracing::warn!(%error, "the changed tools are not listed"),
+            Err(_) => return tracing::warn!("the changed tools are not listed in time"),
+        };
+        let Some(old) = self.instance.session() else {
+            return;
+        };
+        tracing::info!(tools = tools.all().count(), "the tools of an MCP server changed");
+        let session = Session {
+            peer: peer.clone(),
+            tools,
+            info: old.info.clone(),
+            has_resources: old.has_resources,
+        };
+        self.instance.state.send_replace(InstanceState::Ready(Arc::new(session)));
+    }
+}

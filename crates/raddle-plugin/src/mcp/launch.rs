@@ -1,0 +1,204 @@
+//! Starts the process of an MCP server in its sandbox.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use raddle_config::{McpServer, McpTransport, SandboxFolders, policy_of};
+use raddle_core::Settings;
+use raddle_sandbox::egress::EgressRules;
+use raddle_sandbox::{
+    ChildProcess, ConfinedProcess, Confinement, ConfinementError, Launch, Launcher, Network,
+    Policy, ProgramError, SandboxRefusal, SandboxService, SearchPath, StartError, Stdio,
+    environment, named_program, own_path,
+};
+
+/// Wait for files that an approved command holds. Beyond it, the server may only read the folders
+/// around them.
+const HELD_WAIT: Duration = Duration::from_secs(5);
+
+/// Settings of the operator for MCP servers. Each method may block on the disk.
+pub trait Operator: Send + Sync {
+    /// Returns the network access of servers that the configuration grants one: every host, the
+    /// hosts of these rules, or none at all.
+    fn network(&self) -> NetworkAccess;
+
+    /// Whether servers may write folders in a second-tier sandbox, which protects no names there.
+    fn accepts_second(&self) -> bool;
+
+    /// Returns the folders of a thread, and all others that its sandboxed commands may write. No
+    /// program is started from there.
+    fn workspaces(&self, settings: &Settings) -> Vec<PathBuf>;
+}
+
+/// Network access of MCP servers.
+#[derive(Debug)]
+pub enum NetworkAccess {
+    /// Every host.
+    Open,
+    /// The hosts that the operator lists, through the proxy.
+    Listed(EgressRules),
+    /// None at all.
+    None,
+}
+
+/// Dependencies of the start of a server.
+pub(crate) struct LaunchDeps {
+    pub(crate) launcher: Launcher,
+    pub(crate) sandbox: SandboxService,
+    pub(crate) operator: Arc<dyn Operator>,
+    /// The server's own folders, hidden from MCP servers.
+    pub(crate) own: Vec<PathBuf>,
+    pub(crate) path: SearchPath,
+    /// Folder in which each server has a cache folder.
+    pub(crate) cache: PathBuf,
+}
+
+/// Reason why a server's process was not started.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LaunchError {
+    #[error("the command `{command}` cannot be used: {error}")]
+    Program { command: String, error: ProgramError },
+    #[error("the thread's folder is the whole disk; start the thread in a folder")]
+    WholeDisk,
+    #[error("its cache folder {} cannot be created: {error}", path.display())]
+    Cache { path: PathBuf, error: std::io::Error },
+    #[error("it cannot be sandboxed: {0}; `sandbox = false` runs it without a sandbox")]
+    Confinement(#[from] ConfinementError),
+    #[error("it cannot be sandboxed: {0}; `sandbox = false` runs it without a sandbox")]
+    Refused(#[from] SandboxRefusal),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error("the start failed with an internal error; the server's log says more")]
+    Internal,
+}
+
+/// A running MCP server.
+pub(crate) struct ServerProcess {
+    pub(crate) process: ChildProcess,
+    /// The sandbox, which must be kept until the process has ended.
+    pub(crate) sandbox: ConfinedProcess,
+}
+
+impl LaunchDeps {
+    /// Starts a server for threads with these settings.
+    pub(crate) async fn start(
+        self: &Arc<Self>,
+        server: &Arc<McpServer>,
+        settings: &Arc<Settings>,
+    ) -> Result<ServerProcess, LaunchError> {
+        let path = self.path.get().await.unwrap_or_else(own_path);
+        let (deps, server, settings) = (self.clone(), server.clone(), settings.clone());
+        let prepared = tokio::task::spawn_blocking(move || deps.prepare(&server, &settings, &path));
+        let (launch, confinement) = prepared.await.map_err(|_| LaunchError::Internal)??;
+        let plan = self.sandbox.plan_within(launch, confinement, HELD_WAIT).await?;
+        let wrapped = tokio::task::spawn_blocking(move || plan.wrap()).await;
+        let sandbox = wrapped.map_err(|_| LaunchError::Internal)??;
+        let (mut process, start) = self.launcher.open(Stdio::Pipes { input: true })?;
+        start.confined(&sandbox.confined)?;
+        process.exit.started().await?;
+        Ok(ServerProcess { process, sandbox })
+    }
+
+    /// Returns the launch of a server and its confinement. It may block on the disk.
+    fn prepare(
+        &self,
+        server: &McpServer,
+        settings: &Settings,
+        path: &OsStr,
+    ) -> Result<(Launch, Confinement), LaunchError> {
+        let McpTransport::Stdio { command, args, cwd, .. } = &server.transport else {
+            return Err(LaunchError::Internal);
+        };
+        let cache = self.cache.join(&server.name);
+        std::fs::create_dir_all(&cache).map_err(|error| LaunchError::Cache {
+            path: cache.clone(),
+            error,
+        })?;
+        let workspaces = self.operator.workspaces(settings);
+        let program = named_program(command, path, &workspaces);
+        let program = program.map_err(|error| LaunchError::Program {
+            command: command.clone(),
+            error,
+        })?;
+        let launch = Launch {
+            program: program.file.into(),
+            args: args.iter().map(OsString::from).collect(),
+            cwd: match cwd {
+                Some(cwd) => cwd.clone(),
+                None => PathBuf::from(settings.real(&settings.cwd)),
+            },
+            env: variables(&server.transport, program.path, &cache),
+        };
+        Ok((launch, self.confinement(server, settings, cache)?))
+    }
+
+    /// Returns the sandbox of a server: that of the thread, with a cache folder and the network.
+    fn confinement(
+        &self,
+        server: &McpServer,
+        settings: &Settings,
+        cache: PathBuf,
+    ) -> Result<Confinement, LaunchError> {
+        let real = |folder: &str| PathBuf::from(settings.real(folder));
+        let folders = SandboxFolders {
+            cwd: real(&settings.cwd),
+            roots: settings.roots.iter().map(|it| real(it)).collect(),
+            own: &self.own,
+        };
+        let mut policy = match server.sandbox {
+            true => policy_of(&settings.sandbox, folders, real).ok_or(LaunchError::WholeDisk)?,
+            false => Policy::FullAccess,
+        };
+        let mut network = None;
+        if let Policy::Confined(rules) = &mut policy {
+            rules.write.push(cache);
+            if server.network {
+                match self.operator.network() {
+                    NetworkAccess::Open => rules.network = Network::Open,
+                    NetworkAccess::Listed(hosts) => network = Some(hosts),
+                    NetworkAccess::None => {}
+                }
+            }
+        }
+        Ok(Confinement {
+            policy,
+            network,
+            accepts_second_tier: self.operator.accepts_second(),
+        })
+    }
+}
+
+/// Returns the environment of a server: the variables that commands inherit, those that its
+/// configuration names or sets, and its cache folder.
+fn variables(
+    transport: &McpTransport,
+    path: OsString,
+    cache: &Path,
+) -> Vec<(OsString, OsString)> {
+    let mut variables = environment::of(std::env::vars_os(), &BTreeMap::new());
+    let mut set = |name: OsString, value: OsString| {
+        variables.retain(|(old, _)| *old != name);
+        variables.push((name, value));
+    };
+    set("PATH".into(), path);
+    // The package runners of servers keep downloads here.
+    for (name, folder) in [("XDG_CACHE_HOME", "cache"), ("npm_config_cache", "npm")] {
+        set(name.into(), cache.join(folder).into());
+    }
+    if let McpTransport::Stdio { env, env_vars, .. } = transport {
+        for name in env_vars {
+            if let Some(value) = std::env::var_os(name) {
+                set(name.into(), value);
+            }
+        }
+        for (name, value) in env {
+            set(name.into(), value.into());
+        }
+    }
+    variables
+}

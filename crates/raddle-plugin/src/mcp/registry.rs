@@ -1,0 +1,371 @@
+//! The MCP servers of a process: one instance per configuration, folders and sandbox.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use data_encoding::HEXLOWER;
+use raddle_config::{McpConfig, McpServer, McpTransport};
+use raddle_core::Settings;
+use raddle_core::ports::{
+    BoxFuture, McpError, McpServerSnapshot, McpServerState, McpServers,
+};
+use raddle_sandbox::{Launcher, SandboxService, SearchPath};
+use rmcp::model::{PaginatedRequestParams, ReadResourceRequestParams};
+use rmcp::{Peer, RoleClient};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::time::timeout;
+
+use super::call::Call;
+use super::instance::{Instance, InstanceState, Session};
+use super::launch::{LaunchDeps, Operator};
+use super::tool_table::McpTool;
+
+/// How long a client that asks for the state of servers waits for those that start.
+const SNAPSHOT_WAIT: Duration = Duration::from_secs(5);
+
+/// Resources of a server that a snapshot contains.
+const RESOURCES_PAGES_MAX: usize = 5;
+
+/// Dependencies of the MCP servers.
+pub struct Options {
+    /// The configuration of the servers.
+    pub config: McpConfig,
+    /// Starts the processes of servers.
+    pub launcher: Launcher,
+    /// Builds the sandbox of each server.
+    pub sandbox: SandboxService,
+    /// Settings of the operator that servers follow.
+    pub operator: Arc<dyn Operator>,
+    /// The server's own folders, hidden from MCP servers.
+    pub own: Vec<PathBuf>,
+    /// Search path of programs.
+    pub path: SearchPath,
+    /// Folder in which each MCP server has a cache folder.
+    pub cache: PathBuf,
+}
+
+/// The MCP servers of this process. Cheap to clone.
+#[derive(Clone)]
+pub struct McpRegistry {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: McpConfig,
+    deps: Arc<LaunchDeps>,
+    instances: Mutex<HashMap<InstanceKey, Arc<Instance>>>,
+}
+
+impl fmt::Debug for McpRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("McpRegistry")
+    }
+}
+
+/// Everything that two threads must have in common to share an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct InstanceKey {
+    server: Arc<McpServer>,
+    /// Real paths of the folders, and the sandbox; empty for a server that has no process here.
+    scope: String,
+}
+
+impl InstanceKey {
+    fn of(server: &Arc<McpServer>, settings: &Settings) -> Self {
+        let scope = match server.transport {
+            McpTransport::Http { .. } => String::new(),
+            McpTransport::Stdio { .. } => {
+                let roots: Vec<&str> = settings.roots.iter().map(|it| settings.real(it)).collect();
+                let folders = settings.sandbox.folders().map(|it| settings.real(it));
+                let folders: Vec<&str> = folders.collect();
+                let cwd = settings.real(&settings.cwd);
+                json!([cwd, roots, folders, settings.sandbox]).to_string()
+            }
+        };
+        Self {
+            server: server.clone(),
+            scope,
+        }
+    }
+}
+
+/// A tool of a connected server.
+#[derive(Clone)]
+pub(crate) struct ConnectedTool {
+    pub(crate) instance: Arc<Instance>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) tool: Arc<McpTool>,
+}
+
+impl McpRegistry {
+    /// Creates the registry; nothing is started yet.
+    pub fn new(options: Options) -> Self {
+        let Options {
+            config,
+            launcher,
+            sandbox,
+            operator,
+            own,
+            path,
+            cache,
+        } = options;
+        let deps = LaunchDeps {
+            launcher,
+            sandbox,
+            operator,
+            own,
+            path,
+            cache,
+        };
+        Self {
+            inner: Arc::new(Inner {
+                config,
+                deps: Arc::new(deps),
+                instances: Mutex::default(),
+            }),
+        }
+    }
+
+    fn instances(&self) -> MutexGuard<'_, HashMap<InstanceKey, Arc<Instance>>> {
+        let instances = self.inner.instances.lock();
+        instances.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the instance of each enabled server for threads with these settings, in the order
+    /// of names. Those that do not run are started in the background.
+    pub(crate) fn of_thread(&self, settings: &Settings) -> Vec<Arc<Instance>> {
+        let servers = self.inner.config.current().servers;
+        if servers.is_empty() {
+            return Vec::new();
+        }
+        let mut instances = self.instances();
+        instances.retain(|_, it| !it.is_stopped());
+        let enabled = servers.iter().filter(|it| it.enabled);
+        let of_server = enabled.map(|server| {
+            let key = InstanceKey::of(server, settings);
+            let instance = instances.entry(key).or_insert_with(|| {
+                Instance::start(self.inner.deps.clone(), server.clone(), settings.clone())
+            });
+            instance.touch();
+            instance.clone()
+        });
+        of_server.collect()
+    }
+
+    /// Returns the tool that the model knows by this name.
+    pub(crate) fn tool(&self, settings: &Settings, name: &str) -> Option<ConnectedTool> {
+        let instances = self.of_thread(settings).into_iter();
+        let mut tools = instances.filter_map(|instance| {
+            let session = instance.session()?;
+            let tool = session.tools.of_model_name(name)?.clone();
+            Some(ConnectedTool {
+                instance,
+                session,
+                tool,
+            })
+        });
+        tools.next()
+    }
+
+    /// Stops the instances of a thread's folders that run no call, before an approved command runs
+    /// outside the sandbox: no sandboxed process may write the files that its approval covers. The
+    /// next model call starts them again.
+    pub(crate) async fn pause(&self, settings: &Settings) {
+        let cwd = settings.real(&settings.cwd);
+        let paused: Vec<Arc<Instance>> = {
+            let mut instances = self.instances();
+            let is_paused = |key: &InstanceKey, it: &Arc<Instance>| {
+                key.scope.contains(cwd) && it.calls.count() == 0
+            };
+            let paused = instances.extract_if(|key, it| is_paused(key, it));
+            paused.map(|(_, it)| it).collect()
+        };
+        for instance in paused {
+            instance.stop().await;
+        }
+    }
+
+    /// Returns the connected instance of a server.
+    async fn connected(
+        &self,
+        settings: &Settings,
+        server: &str,
+    ) -> Result<(Arc<Instance>, Arc<Session>), McpError> {
+        let mut instances = self.of_thread(settings).into_iter();
+        let instance = instances.find(|it| it.server.name == server);
+        let instance = instance.ok_or_else(|| McpError::UnknownServer(server.to_owned()))?;
+        let error = match instance.settled().await {
+            InstanceState::Ready(session) => return Ok((instance, session)),
+            InstanceState::Failed(error) => error.to_string(),
+            InstanceState::Starting | InstanceState::Stopped => "it was stopped".to_owned(),
+        };
+        Err(McpError::NotConnected {
+            server: server.to_owned(),
+            error,
+        })
+    }
+}
+
+/// Returns a digest of a server's configuration.
+pub(crate) fn identity(server: &McpServer) -> String {
+    HEXLOWER.encode(&Sha256::digest(format!("{server:?}")))
+}
+
+impl McpServers for McpRegistry {
+    fn snapshots<'a>(&'a self, settings: &'a Settings) -> BoxFuture<'a, Vec<McpServerSnapshot>> {
+        Box::pin(async move {
+            let config = self.inner.config.clone();
+            let loaded = tokio::task::spawn_blocking(move || config.refresh()).await;
+            let servers = match loaded {
+                Ok(Ok(it)) => it,
+                _ => self.inner.config.current(),
+            };
+            let instances = self.of_thread(settings);
+            let settled = async {
+                for instance in &instances {
+                    instance.settled().await;
+                }
+            };
+            let _ = timeout(SNAPSHOT_WAIT, settled).await;
+            let mut snapshots = Vec::new();
+            for server in &servers.servers {
+                let instance = instances.iter().find(|it| it.server.name == server.name);
+                snapshots.push(snapshot(server, instance.map(|it| it.state())).await);
+            }
+            for problem in servers.problems {
+                let mut snapshot = McpServerSnapshot::empty(problem.name);
+                snapshot.state = McpServerState::Failed(problem.text);
+                snapshots.push(snapshot);
+            }
+            snapshots.sort_by(|first, second| first.name.cmp(&second.name));
+            snapshots
+        })
+    }
+
+    fn reload(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let config = self.inner.config.clone();
+            let loaded = tokio::task::spawn_blocking(move || config.refresh()).await;
+            let Ok(Ok(loaded)) = loaded else { return };
+            let is_current = |key: &InstanceKey| loaded.servers.contains(&key.server);
+            let outdated: Vec<Arc<Instance>> = {
+                let mut instances = self.instances();
+                let outdated = instances.extract_if(|key, _| !is_current(key));
+                outdated.map(|(_, it)| it).collect()
+            };
+            for instance in outdated {
+                instance.stop().await;
+            }
+        })
+    }
+
+    fn read_resource<'a>(
+        &'a self,
+        settings: &'a Settings,
+        server: &'a str,
+        uri: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Value>, McpError>> {
+        Box::pin(async move {
+            let (instance, session) = self.connected(settings, server).await?;
+            let params = ReadResourceRequestParams::new(uri);
+            let limit = instance.server.tool_timeout;
+            let result = timeout(limit, session.peer.read_resource(params)).await;
+            let result = result.map_err(|_| {
+                McpError::Failed(format!("no answer within {} s", limit.as_secs()))
+            })?;
+            let result = result.map_err(|error| McpError::Failed(error.to_string()))?;
+            let contents = result.contents.iter();
+            Ok(contents.filter_map(|it| serde_json::to_value(it).ok()).collect())
+        })
+    }
+
+    fn call_tool<'a>(
+        &'a self,
+        settings: &'a Settings,
+        server: &'a str,
+        tool: &'a str,
+        arguments: Option<Value>,
+    ) -> BoxFuture<'a, Result<Value, McpError>> {
+        Box::pin(async move {
+            let (instance, session) = self.connected(settings, server).await?;
+            if session.tools.of_own_name(tool).is_none() {
+                return Err(McpError::UnknownTool {
+                    server: server.to_owned(),
+                    tool: tool.to_owned(),
+                });
+            }
+            let arguments = match arguments {
+                None | Some(Value::Null) => None,
+                Some(Value::Object(members)) => Some(members),
+                Some(_) => return Err(McpError::BadArguments),
+            };
+            let call = Call {
+                tool: tool.to_owned(),
+                arguments,
+                timeout: instance.server.tool_timeout,
+                stopped: Box::pin(std::future::pending()),
+            };
+            let result = call.send(&session.peer, &instance.calls, drop).await;
+            let result = result.map_err(|error| McpError::Failed(error.to_string()))?;
+            serde_json::to_value(result).map_err(|error| McpError::Failed(error.to_string()))
+        })
+    }
+}
+
+async fn snapshot(server: &McpServer, state: Option<InstanceState>) -> McpServerSnapshot {
+    let mut snapshot = McpServerSnapshot::empty(server.name.clone());
+    snapshot.has_bearer_token = matches!(
+        &server.transport,
+        McpTransport::Http { bearer_token_env_var: Some(_), .. }
+    );
+    match state {
+        None if !server.enabled => snapshot.state = McpServerState::Disabled,
+        None | Some(InstanceState::Starting | InstanceState::Stopped) => {}
+        Some(InstanceState::Failed(error)) => {
+            snapshot.state = McpServerState::Failed(error.to_string());
+        }
+        Some(InstanceState::Ready(session)) => {
+            snapshot.state = McpServerState::Ready;
+            snapshot.info = session.info.clone();
+            let tools = session.tools.all();
+            let tools = tools.map(|it| (it.name.clone(), it.definition.clone()));
+            snapshot.tools = tools.collect();
+            if session.has_resources {
+                let resources = timeout(SNAPSHOT_WAIT, resources(&session.peer)).await;
+                let (resources, templates) = resources.unwrap_or_default();
+                snapshot.resources = resources;
+                snapshot.resource_templates = templates;
+            }
+        }
+    }
+    snapshot
+}
+
+/// Returns the first resources of a server, and the templates of resources.
+async fn resources(peer: &Peer<RoleClient>) -> (Vec<Value>, Vec<Value>) {
+    let mut resources = Vec::new();
+    let mut cursor = None;
+    for _ in 0..RESOURCES_PAGES_MAX {
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        let Ok(page) = peer.list_resources(Some(params)).await else {
+            break;
+        };
+        resources.extend(page.resources.iter().filter_map(|it| serde_json::to_value(it).ok()));
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let templates = match peer.list_resource_templates(None).await {
+        Ok(page) => {
+            let templates = page.resource_templates.iter();
+            templates.filter_map(|it| serde_json::to_value(it).ok()).collect()
+        }
+        Err(_) => Vec::new(),
+    };
+    (resources, templates)
+}

@@ -1,0 +1,176 @@
+//! Messages of an MCP server over the pipes of its process: one JSON object per line.
+
+use std::future::{Future, ready};
+use std::io;
+
+use raddle_sandbox::{Input, Output};
+use rmcp::RoleClient;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+
+/// Limit: one message of an MCP server; beyond it, the message is dropped, and the loss is logged.
+const LINE_BYTES_MAX: usize = 16 << 20;
+
+/// Size of a read from the pipe.
+const READ_BYTES: usize = 16 << 10;
+
+/// Pipes of an MCP server's process.
+pub(crate) struct StdioTransport {
+    server: String,
+    input: Option<Input>,
+    output: Output,
+    lines: Lines,
+}
+
+impl StdioTransport {
+    pub(crate) fn new(server: String, input: Input, output: Output) -> Self {
+        Self {
+            server,
+            input: Some(input),
+            output,
+            lines: Lines::default(),
+        }
+    }
+
+    fn write(&self, message: &TxJsonRpcMessage<RoleClient>) -> io::Result<()> {
+        let closed = || io::Error::from(io::ErrorKind::NotConnected);
+        let input = self.input.as_ref().ok_or_else(closed)?;
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        input.write(line).map_err(io::Error::other)
+    }
+}
+
+impl Transport<RoleClient> for StdioTransport {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        // Queues the bytes at once, so messages keep their order.
+        ready(self.write(&message))
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        // The caller drops this future whenever it has something to send: all state is in `self`.
+        loop {
+            while let Some(line) = self.lines.next() {
+                match serde_json::from_slice(&line) {
+                    Ok(message) => return Some(message),
+                    Err(error) => {
+                        let server = &self.server;
+                        tracing::debug!(server, %error, "a line of an MCP server is no message");
+                    }
+                }
+            }
+            let mut buffer = [0; READ_BYTES];
+            match self.output.read(&mut buffer).await {
+                Ok(0) => return None,
+                Ok(count) => {
+                    if self.lines.push(&buffer[..count]) {
+                        let server = &self.server;
+                        tracing::warn!(server, "a message of an MCP server is too long; dropped");
+                    }
+                }
+                Err(error) => {
+                    let server = &self.server;
+                    tracing::info!(server, %error, "the output of an MCP server cannot be read");
+                    return None;
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        self.input = None;
+        Ok(())
+    }
+}
+
+/// Bytes of a stream, split into lines of limited length.
+#[derive(Debug, Default)]
+struct Lines {
+    bytes: Vec<u8>,
+    /// Number of bytes at the start that contain no end of a line.
+    searched: usize,
+    /// Whether the current line is too long and is dropped up to its end.
+    is_dropping: bool,
+}
+
+impl Lines {
+    /// Appends bytes. Returns true when a line becomes too long.
+    fn push(&mut self, bytes: &[u8]) -> bool {
+        let rest = match self.is_dropping {
+            false => bytes,
+            true => match bytes.iter().position(|it| *it == b'\n') {
+                Some(end) => {
+                    self.is_dropping = false;
+                    &bytes[end + 1..]
+                }
+                None => return false,
+            },
+        };
+        self.bytes.extend_from_slice(rest);
+        let has_line = self.bytes[self.searched..].contains(&b'\n');
+        if has_line || self.bytes.len() <= LINE_BYTES_MAX {
+            return false;
+        }
+        self.bytes = Vec::new();
+        self.searched = 0;
+        self.is_dropping = true;
+        true
+    }
+
+    /// Removes the first complete line that is not empty.
+    fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            let rest = &self.bytes[self.searched..];
+            let Some(end) = rest.iter().position(|it| *it == b'\n') else {
+                self.searched = self.bytes.len();
+                return None;
+            };
+            let end = self.searched + end;
+            let rest = self.bytes.split_off(end + 1);
+            let mut line = std::mem::replace(&mut self.bytes, rest);
+            self.searched = 0;
+            line.truncate(line.trim_ascii_end().len());
+            if !line.is_empty() {
+                return Some(line);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_split_however_they_arrive() {
+        let text = b"{\"a\":1}\r\n\n  \n{\"b\":2}\n{\"c\"";
+        for size in 1..text.len() {
+            let mut lines = Lines::default();
+            let mut found = Vec::new();
+            for piece in text.chunks(size) {
+                assert!(!lines.push(piece));
+                while let Some(line) = lines.next() {
+                    found.push(String::from_utf8(line).expect("text"));
+                }
+            }
+            assert_eq!(found, ["{\"a\":1}", "{\"b\":2}"], "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_dropped_and_the_next_one_is_read() {
+        let mut lines = Lines::default();
+        let piece = vec![b'x'; 1 << 20];
+        let dropped = (0..64).filter(|_| lines.push(&piece)).count();
+        assert_eq!(dropped, 1);
+        assert!(lines.bytes.capacity() <= LINE_BYTES_MAX + piece.len());
+        assert_eq!(lines.next(), None);
+        assert!(!lines.push(b"end\n{}\n"));
+        assert_eq!(lines.next().as_deref(), Some(&b"{}"[..]));
+    }
+}
