@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use raddle_config::{McpConfig, McpServer, McpTransport};
-use raddle_core::Settings;
+use raddle_core::{Sandbox, Settings};
 use raddle_core::ports::{
     BoxFuture, McpError, McpServerSnapshot, McpServerState, McpServers,
 };
@@ -70,6 +70,10 @@ impl fmt::Debug for McpRegistry {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct InstanceKey {
     server: Arc<McpServer>,
+    /// Real path of the working folder.
+    cwd: PathBuf,
+    /// Whether the server may write the workspace.
+    can_write: bool,
     /// Real paths of the folders, and the sandbox; empty for a server that has no process here.
     scope: String,
 }
@@ -88,6 +92,11 @@ impl InstanceKey {
         };
         Self {
             server: server.clone(),
+            cwd: match server.transport {
+                McpTransport::Http { .. } => PathBuf::new(),
+                McpTransport::Stdio { .. } => settings.real(&settings.cwd).into(),
+            },
+            can_write: matches!(settings.sandbox, Sandbox::WorkspaceWrite { .. }),
             scope,
         }
     }
@@ -171,15 +180,16 @@ impl McpRegistry {
         tools.next()
     }
 
-    /// Stops the instances of a thread's folders that run no call, before an approved command runs
-    /// outside the sandbox: no sandboxed process may write the files that its approval covers. The
-    /// next model call starts them again.
+    /// Stops the instances that may write around a thread's folder and run no call, before an
+    /// approved command runs outside the sandbox: no sandboxed process may write the files that the
+    /// approval covers. The next model call starts them again.
     pub(crate) async fn pause(&self, settings: &Settings) {
-        let cwd = settings.real(&settings.cwd);
+        let cwd = Path::new(settings.real(&settings.cwd));
         let paused: Vec<Arc<Instance>> = {
             let mut instances = self.instances();
             let is_paused = |key: &InstanceKey, it: &Arc<Instance>| {
-                key.scope.contains(cwd) && it.calls.count() == 0
+                let overlaps = key.cwd.starts_with(cwd) || cwd.starts_with(&key.cwd);
+                key.can_write && overlaps && it.calls.count() == 0
             };
             let paused = instances.extract_if(|key, it| is_paused(key, it));
             paused.map(|(_, it)| it).collect()
