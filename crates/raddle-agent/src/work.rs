@@ -81,6 +81,10 @@ impl ModelWork {
         let purpose = self.prompt.purpose;
         let widened = self.tool_gate.widened(&self.prompt.settings, &self.rights);
         self.prompt.settings = widened.await;
+        if !self.rights.is_empty() {
+            let built_in = self.tool_gate.specs(&self.prompt.settings);
+            self.prompt.tools = self.tools.specs(built_in);
+        }
         let settings = self.prompt.settings.clone();
         let price = self.model.price(&settings).await;
         let limits = self.tool_gate.managed_limits().await;

@@ -165,6 +165,30 @@ impl McpRegistry {
         of_server.collect()
     }
 
+    /// Returns the instances for threads with these settings. Without settings, one that runs is
+    /// returned for each server; those that do not run are started for no folder in particular.
+    fn of(&self, settings: Option<&Settings>) -> Vec<Arc<Instance>> {
+        if let Some(settings) = settings {
+            return self.of_thread(settings);
+        }
+        let current = self.inner.config.current().servers;
+        let is_running = |server: &Arc<McpServer>| {
+            let instances = self.instances();
+            let mut running = instances.iter().filter(|(_, it)| !it.is_stopped());
+            let found = running.find(|(key, _)| key.server == *server);
+            found.map(|(_, it)| it.clone())
+        };
+        let enabled = current.iter().filter(|it| it.enabled);
+        let running: Option<Vec<Arc<Instance>>> = enabled.map(is_running).collect();
+        running.unwrap_or_else(|| {
+            let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
+            self.of_thread(&Settings {
+                cwd: cwd.to_string_lossy().into_owned(),
+                ..Settings::default()
+            })
+        })
+    }
+
     /// Returns the tool that the model knows by this name.
     pub(crate) fn tool(&self, settings: &Settings, name: &str) -> Option<ConnectedTool> {
         let instances = self.of_thread(settings).into_iter();
@@ -202,10 +226,10 @@ impl McpRegistry {
     /// Returns the connected instance of a server.
     async fn connected(
         &self,
-        settings: &Settings,
+        settings: Option<&Settings>,
         server: &str,
     ) -> Result<(Arc<Instance>, Arc<Session>), McpError> {
-        let mut instances = self.of_thread(settings).into_iter();
+        let mut instances = self.of(settings).into_iter();
         let instance = instances.find(|it| it.server.name == server);
         let instance = instance.ok_or_else(|| McpError::UnknownServer(server.to_owned()))?;
         let error = match instance.settled().await {
@@ -226,7 +250,10 @@ pub(crate) fn identity(server: &McpServer) -> String {
 }
 
 impl McpServers for McpRegistry {
-    fn snapshots<'a>(&'a self, settings: &'a Settings) -> BoxFuture<'a, Vec<McpServerSnapshot>> {
+    fn snapshots<'a>(
+        &'a self,
+        settings: Option<&'a Settings>,
+    ) -> BoxFuture<'a, Vec<McpServerSnapshot>> {
         Box::pin(async move {
             let config = self.inner.config.clone();
             let loaded = tokio::task::spawn_blocking(move || config.refresh()).await;
@@ -234,7 +261,7 @@ impl McpServers for McpRegistry {
                 Ok(Ok(it)) => it,
                 _ => self.inner.config.current(),
             };
-            let instances = self.of_thread(settings);
+            let instances = self.of(settings);
             let settled = async {
                 for instance in &instances {
                     instance.settled().await;
@@ -275,7 +302,7 @@ impl McpServers for McpRegistry {
 
     fn read_resource<'a>(
         &'a self,
-        settings: &'a Settings,
+        settings: Option<&'a Settings>,
         server: &'a str,
         uri: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Value>, McpError>> {
@@ -301,7 +328,7 @@ impl McpServers for McpRegistry {
         arguments: Option<Value>,
     ) -> BoxFuture<'a, Result<Value, McpError>> {
         Box::pin(async move {
-            let (instance, session) = self.connected(settings, server).await?;
+            let (instance, session) = self.connected(Some(settings), server).await?;
             if session.tools.of_own_name(tool).is_none() {
                 return Err(McpError::UnknownTool {
                     server: server.to_owned(),
