@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::config_error::{ConfigError, ConfigWriteError};
 use crate::edit::{self, EditedFile};
 use crate::layers::{Layer, Layers};
+use crate::mcp_servers::{self, MCP_TABLE, McpServers};
 use crate::overrides::Override;
 use crate::paths::Paths;
 use crate::providers::prices;
@@ -51,6 +52,8 @@ pub struct State {
     warnings: Vec<ConfigWarningNotification>,
     /// The warnings about invalid values that are in force.
     pub(crate) problems: Vec<String>,
+    /// The MCP servers in force.
+    pub(crate) mcp_servers: McpServers,
 }
 
 /// Stamp of a file; it differs once the file has changed.
@@ -301,6 +304,27 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
             range: None,
         }));
     }
+    // Layers may each define a part of an MCP server, so only the merged one is complete.
+    let of_server = |name: &str, what: String| {
+        let winner = layers.winner(&[MCP_TABLE.to_owned(), name.to_owned()]);
+        let layer = winner.map(|(layer, _)| layer);
+        let origin = layer.map(|it| format!(", in {}", it.describe()));
+        ConfigWarningNotification {
+            summary: format!("{what}{}", origin.unwrap_or_default()),
+            details: None,
+            path: layer.and_then(Layer::file).map(str::to_owned),
+            range: None,
+        }
+    };
+    for problem in mcp_servers::structural_problems(&merged) {
+        let warning = of_server(&problem.name, problem.to_string());
+        problems.push(warning.summary.clone());
+        warnings.push(warning);
+    }
+    for (name, what) in mcp_servers::ineffective_keys(&merged) {
+        warnings.push(of_server(&name, what));
+    }
+    let mcp_servers = mcp_servers::read(&merged);
     Ok(State {
         layers,
         system: system_stamp,
@@ -309,6 +333,7 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
         merged,
         warnings,
         problems,
+        mcp_servers,
     })
 }
 
@@ -323,6 +348,7 @@ impl State {
             merged: keys::without_invalid(&self.merged),
             warnings: Vec::new(),
             problems: Vec::new(),
+            mcp_servers: self.mcp_servers.clone(),
         }
     }
 }

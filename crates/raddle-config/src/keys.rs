@@ -26,8 +26,12 @@ pub(crate) enum Kind {
     Whole,
     /// An amount of money, which may have decimals and is not negative.
     Dollars,
+    /// A duration, which may have decimals and is positive.
+    Seconds,
     Flag,
     Texts,
+    /// A list of names of environment variables, each alone or in a table with its source.
+    Variables,
     /// A list of tables; the code that reads it checks its entries.
     Tables,
     /// A table of texts with free names.
@@ -49,8 +53,13 @@ impl Kind {
             Self::Approval => approval::EXPECTED_VALUE.to_owned(),
             Self::Whole => "a whole number".to_owned(),
             Self::Dollars => "a number of dollars".to_owned(),
+            Self::Seconds => "a number of seconds above 0".to_owned(),
             Self::Flag => "true or false".to_owned(),
             Self::Texts => "a list of strings".to_owned(),
+            Self::Variables => {
+                "a list of strings, or of tables with `name` and a `source` of local or remote"
+                    .to_owned()
+            }
             Self::Tables => "a list of tables".to_owned(),
             Self::TextTable => "a table of strings".to_owned(),
             Self::AccessTable => "a table of access levels".to_owned(),
@@ -70,10 +79,18 @@ impl Kind {
                 toml::Value::Float(it) => it.is_finite() && *it >= 0.0,
                 _ => false,
             },
+            Self::Seconds => match value {
+                toml::Value::Integer(it) => *it > 0,
+                toml::Value::Float(it) => it.is_finite() && *it > 0.0,
+                _ => false,
+            },
             Self::Flag => value.is_bool(),
             Self::Texts => value
                 .as_array()
                 .is_some_and(|it| it.iter().all(toml::Value::is_str)),
+            Self::Variables => value
+                .as_array()
+                .is_some_and(|it| it.iter().all(is_variable)),
             Self::Tables => value
                 .as_array()
                 .is_some_and(|it| it.iter().all(toml::Value::is_table)),
@@ -85,6 +102,15 @@ impl Kind {
             Self::ClientOwned => true,
         }
     }
+}
+
+/// Whether a value names an environment variable, alone or with its source.
+fn is_variable(value: &toml::Value) -> bool {
+    let toml::Value::Table(table) = value else {
+        return value.is_str();
+    };
+    let has_source = |it: &toml::Value| matches!(it.as_str(), Some("local" | "remote"));
+    table.get("name").is_some_and(toml::Value::is_str) && table.get("source").is_none_or(has_source)
 }
 
 const fn key(
@@ -189,6 +215,48 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("profiles.NAME.model_provider", Kind::Text, "`model_provider`", "its provider"),
     key("skills", Kind::Table, "", "settings of skills"),
     key("skills.config", Kind::Tables, "every skill is enabled", "disabled skills, a `[[skills.config]]` each with `name` or `path`, and `enabled = false`"),
+    key("mcp_servers", Kind::Table, "", "MCP servers, each by a name of letters, digits and `_-:@/.`; `raddle mcp` writes them"),
+    key("mcp_servers.NAME", Kind::Table, "", "one MCP server, with `command` or `url`"),
+    key("mcp_servers.NAME.command", Kind::Text, "required without `url`", "the program to start: its name or its path"),
+    key("mcp_servers.NAME.args", Kind::Texts, "none", "its arguments"),
+    key("mcp_servers.NAME.env", Kind::TextTable, "none", "variables to set for it"),
+    key("mcp_servers.NAME.env_vars", Kind::Variables, "none", "environment variables of the server that it gets; those with the source `remote` are left out"),
+    key("mcp_servers.NAME.cwd", Kind::Text, "the folder of the thread", "its working directory"),
+    key("mcp_servers.NAME.network", Kind::Flag, "true", "whether the program may use the network"),
+    key("mcp_servers.NAME.sandbox", Kind::Flag, "true", "whether the program runs in the sandbox"),
+    key("mcp_servers.NAME.url", Kind::Text, "required without `command`", "the address of a streamable HTTP server, with `http` or `https`"),
+    key("mcp_servers.NAME.bearer_token_env_var", Kind::Text, "none", "the environment variable that holds its bearer token"),
+    key("mcp_servers.NAME.http_headers", Kind::TextTable, "none", "headers of every request"),
+    key("mcp_servers.NAME.env_http_headers", Kind::TextTable, "none", "headers of every request, by the environment variables that hold the values"),
+    key("mcp_servers.NAME.enabled", Kind::Flag, "true", "whether threads use it"),
+    key("mcp_servers.NAME.required", Kind::Flag, "false", "whether a thread cannot start without it"),
+    key("mcp_servers.NAME.startup_timeout_sec", Kind::Seconds, "30", "the timeout of its start, in seconds"),
+    key("mcp_servers.NAME.startup_timeout_ms", Kind::Whole, "`startup_timeout_sec`", "the same in milliseconds; `startup_timeout_sec` takes precedence"),
+    key("mcp_servers.NAME.tool_timeout_sec", Kind::Seconds, "120", "the timeout of a call, in seconds"),
+    key("mcp_servers.NAME.enabled_tools", Kind::Texts, "all", "the tools to offer"),
+    key("mcp_servers.NAME.disabled_tools", Kind::Texts, "none", "tools not to offer, even if `enabled_tools` lists them"),
+    key("mcp_servers.NAME.default_tools_approval_mode", Kind::OneOf(MCP_APPROVALS), "`auto`", "when to ask the user before a call: as the policy decides (`auto`), always (`prompt` and `writes`), or never (`approve`)"),
+    key("mcp_servers.NAME.tools", Kind::Table, "", "settings of single tools, by name"),
+    key("mcp_servers.NAME.tools.TOOL", Kind::Table, "", "one tool"),
+    key("mcp_servers.NAME.tools.TOOL.approval_mode", Kind::OneOf(MCP_APPROVALS), "`default_tools_approval_mode`", "when to ask the user before a call of this tool"),
+    key("mcp_servers.NAME.tools.TOOL.output_token_limit", Kind::Whole, "", "for Codex; not used"),
+    key("mcp_servers.NAME.scopes", Kind::Texts, "", "OAuth scopes; not used yet"),
+    key("mcp_servers.NAME.oauth", Kind::Table, "", "OAuth settings; not used yet"),
+    key("mcp_servers.NAME.oauth.client_id", Kind::Text, "", "the OAuth client id; not used yet"),
+    key("mcp_servers.NAME.oauth.client_secret", Kind::Text, "", "the secret of the OAuth client; not used yet"),
+    key("mcp_servers.NAME.oauth.token_endpoint_auth_method", Kind::Text, "", "for Codex; not used"),
+    key("mcp_servers.NAME.oauth.callback_url", Kind::Text, "", "the redirect URL; not used yet"),
+    key("mcp_servers.NAME.oauth.callback_port", Kind::Whole, "", "the port of the redirect URL; not used yet"),
+    key("mcp_servers.NAME.oauth.authorization_server_issuer", Kind::Text, "", "the issuer of tokens; not used yet"),
+    key("mcp_servers.NAME.oauth_resource", Kind::Text, "", "the OAuth resource; not used yet"),
+    key("mcp_servers.NAME.auth", Kind::OneOf(&["oauth", "chatgpt", "ema_auth"]), "", "for Codex; not used"),
+    key("mcp_servers.NAME.http_headers_helper", Kind::Text, "", "for Codex; not used"),
+    key("mcp_servers.NAME.environment_id", Kind::Text, "", "for Codex; not used: servers run on this machine"),
+    key("mcp_servers.NAME.name", Kind::Text, "", "its name for people; not used"),
+    key("mcp_servers.NAME.startup_readiness", Kind::OneOf(&["connection", "catalog"]), "", "for Codex; not used"),
+    key("mcp_servers.NAME.supports_parallel_tool_calls", Kind::Flag, "", "for Codex; not used"),
+    key("mcp_servers.NAME.tool_input_schema_max_bytes", Kind::Whole, "", "for Codex; not used"),
+    key("mcp_servers.NAME.omit_tools_from", Kind::Texts, "", "for Codex; not used"),
     client_owned("projects"),
     client_owned("check_for_update_on_startup"),
     client_owned("desktop"),
@@ -205,6 +273,9 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     client_owned("tui"),
     client_owned("web_search"),
 ];
+
+/// The approval modes of tools of MCP servers, as in Codex.
+const MCP_APPROVALS: &[&str] = &["auto", "prompt", "writes", "approve"];
 
 const fn client_owned(path: &'static str) -> ConfigKey {
     key(
@@ -467,6 +538,24 @@ mod tests {
             ),
             ("prices = 5\n", vec!["`prices` must be a list of tables"]),
             (
+                "[mcp_servers.a]\ncommand = 'x'\nenv_vars = ['A', { name = 'B', source = 'local' }]\n\
+                 startup_timeout_sec = 0.5\ntools.t.approval_mode = 'writes'\n",
+                vec![],
+            ),
+            (
+                "[mcp_servers.a]\ncommand = ['x']\nenv_vars = [{ name = 'B', source = 'far' }]\n\
+                 startup_timeout_sec = inf\ntool_timeout_sec = 0\nstartup_timeuot_sec = 1\n\
+                 tools.t.approval_mode = 'never'\n",
+                vec![
+                    "`command` under [mcp_servers.a] must be a string",
+                    "`env_vars` under [mcp_servers.a] must be a list of strings, or of tables with `name` and a `source` of local or remote",
+                    "`startup_timeout_sec` under [mcp_servers.a] must be a number of seconds above 0",
+                    "`tool_timeout_sec` under [mcp_servers.a] must be a number of seconds above 0",
+                    "`approval_mode` under [mcp_servers.a.tools.t] must be one of auto, prompt, writes, approve",
+                    "`startup_timeuot_sec` under [mcp_servers.a] is not used here (did you mean `startup_timeout_sec`?)",
+                ],
+            ),
+            (
                 "approval_policy = { granular = { sandbox_approval = true, rules = true, mcp_elicitations = true } }",
                 vec![],
             ),
@@ -481,6 +570,28 @@ mod tests {
             let table: toml::Table = layer.parse().expect("TOML");
             let LayerProblems { invalid, unused } = check_layer(&table);
             assert_eq!([invalid, unused].concat(), expected, "{layer}");
+        }
+    }
+
+    /// A remote client writes no part of an MCP server, in whatever form it names it.
+    #[test]
+    fn every_change_of_mcp_servers_is_guarded() {
+        let before = "[mcp_servers.a]\ncommand = 'x'\nnetwork = false\n";
+        for after in [
+            "",
+            "mcp_servers = {}\n",
+            "mcp_servers = 5\n",
+            "[mcp_servers.a]\ncommand = 'y'\nnetwork = false\n",
+            "[mcp_servers.a]\ncommand = 'x'\n",
+            "[mcp_servers.a]\ncommand = 'x'\nnetwork = true\n",
+            "[mcp_servers.a]\ncommand = 'x'\nnetwork = false\nsandbox = false\n",
+            "[mcp_servers.a]\ncommand = 'x'\nnetwork = false\n[mcp_servers.a.env]\nA = 'b'\n",
+            "'mcp_servers'.'a' = { command = 'x', network = false, args = ['z'] }\n",
+            "[mcp_servers.a]\ncommand = 'x'\nnetwork = false\n[mcp_servers.b]\nurl = 'http://h'\n",
+        ] {
+            let table = |text: &str| text.parse::<toml::Table>().expect("TOML");
+            let change = guarded_change(&table(before), &table(after));
+            assert_eq!(change, Some("mcp_servers"), "{after}");
         }
     }
 

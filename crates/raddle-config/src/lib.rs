@@ -23,6 +23,8 @@ mod keys;
 mod layer_view;
 mod layers;
 mod local_disk;
+mod mcp_config;
+mod mcp_servers;
 pub mod models;
 mod overrides;
 mod paths;
@@ -43,6 +45,8 @@ pub use commands::{CommandConfig, CommandConfigError};
 pub use config::{Config, ConfigWriter, State};
 pub use config_error::{ConfigError, ConfigWriteError, KeyError, KeyPathError};
 pub use effective::{EffectiveConfig, letters, may_bound};
+pub use mcp_config::McpConfig;
+pub use mcp_servers::{McpApproval, McpProblem, McpServer, McpServers, McpTransport};
 pub use overrides::Override;
 pub use paths::Paths;
 pub use providers::{

@@ -40,6 +40,17 @@ const KNOWN_SECRETS: &[(&str, SecretKind)] = &[
     ),
     ("model_providers.NAME.oauth.device_url", SecretKind::Address),
     ("model_providers.NAME.auth.args", SecretKind::Words),
+    ("mcp_servers.NAME.args", SecretKind::Words),
+    ("mcp_servers.NAME.env", SecretKind::All),
+    ("mcp_servers.NAME.env_vars", SecretKind::Words),
+    ("mcp_servers.NAME.env_vars.name", SecretKind::No),
+    ("mcp_servers.NAME.env_vars.source", SecretKind::No),
+    ("mcp_servers.NAME.url", SecretKind::Address),
+    ("mcp_servers.NAME.http_headers", SecretKind::All),
+    ("mcp_servers.NAME.http_headers_helper", SecretKind::All),
+    ("mcp_servers.NAME.oauth.client_secret", SecretKind::All),
+    ("mcp_servers.NAME.oauth.callback_url", SecretKind::Address),
+    ("mcp_servers.NAME.oauth_resource", SecretKind::Address),
     ("shell_environment_policy.set", SecretKind::All),
     // Its keys are paths, which may contain any word.
     ("projects", SecretKind::No),
@@ -142,7 +153,7 @@ fn visit_value(
         _ if secret == SecretKind::No => {}
         Value::Table(inner) => visit_secrets(inner, path, visit),
         Value::Boolean(_) | Value::Datetime(_) => {}
-        Value::Array(values) if secret == SecretKind::ByName => {
+        Value::Array(values) if matches!(secret, SecretKind::ByName | SecretKind::Words) => {
             let inner = |it: &&mut Value| it.is_table() || it.is_array();
             for value in values.iter_mut().filter(inner) {
                 visit_value(path, value, visit);
@@ -356,6 +367,27 @@ mod tests {
                 "mcp_servers.x.env_vars.GITHUB_TOKEN = 'sekret'",
                 "mcp_servers.x.env_vars.GITHUB_TOKEN = '…'",
             ),
+            ("mcp_servers.x.env = 'sekret'", "mcp_servers.x.env = '…'"),
+            (
+                "mcp_servers.x.bearer_token = 'sekret'",
+                "mcp_servers.x.bearer_token = '…'",
+            ),
+            (
+                "mcp_servers.x.http_headers_helper = 'get sekret'",
+                "mcp_servers.x.http_headers_helper = '…'",
+            ),
+            (
+                "mcp_servers.x.oauth = { client_id = 'a', client_secret = 'sekret' }",
+                "mcp_servers.x.oauth = { client_id = 'a', client_secret = '…' }",
+            ),
+            (
+                "mcp_servers.x.args = [['--token', 'sekret'], 'x']",
+                "mcp_servers.x.args = [['--token', '…'], 'x']",
+            ),
+            (
+                "mcp_servers.x.url = 'https://me:sekret@h/mcp'",
+                "mcp_servers.x.url = 'https://…'",
+            ),
             (
                 "mcp_servers.x.env.my_env_key = 'sekret'",
                 "mcp_servers.x.env.my_env_key = '…'",
@@ -367,6 +399,11 @@ mod tests {
             unchanged(
                 "a = { bearer_token_env_var = 'A', env_http_headers = { Authorization = 'A' } }",
             ),
+            unchanged(
+                "mcp_servers.x = { bearer_token_env_var = 'A', env_http_headers = { B = 'C' } }",
+            ),
+            unchanged("mcp_servers.x.env_vars = ['GITHUB_TOKEN', { name = 'API_KEY' }]"),
+            unchanged("mcp_servers.my_token.tools.get_token.approval_mode = 'prompt'"),
             unchanged("a.keyboard = 'qwerty'"),
             unchanged("a.args = ['-u', 'me', 'a:b']"),
             unchanged(

@@ -35,8 +35,12 @@ fn schema_of(key: &ConfigKey) -> Value {
         Kind::Approval => approval::schema(),
         Kind::Whole => json!({ "type": "integer", "minimum": 0 }),
         Kind::Dollars => json!({ "type": "number", "minimum": 0 }),
+        Kind::Seconds => json!({ "type": "number", "exclusiveMinimum": 0 }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Variables => {
+            json!({ "type": "array", "items": { "type": ["string", "object"] } })
+        }
         Kind::Tables => json!({ "type": "array", "items": { "type": "object" } }),
         Kind::TextTable => {
             json!({ "type": "object", "additionalProperties": { "type": "string" } })

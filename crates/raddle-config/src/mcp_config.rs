@@ -1,0 +1,34 @@
+//! The MCP servers of a running server's configuration.
+
+use std::sync::Arc;
+
+use crate::config::Config;
+use crate::config_error::ConfigError;
+use crate::mcp_servers::McpServers;
+
+/// The MCP servers of the configuration, current at each call. Cheap to clone; each call may block
+/// on the disk. Only the operator's layers define servers: neither the `config` of a request nor a
+/// file of a workspace does.
+#[derive(Clone, Debug)]
+pub struct McpConfig {
+    config: Arc<Config>,
+}
+
+impl McpConfig {
+    /// Returns the part of a configuration that is about MCP servers.
+    pub fn of(config: &Arc<Config>) -> Self {
+        let config = config.clone();
+        Self { config }
+    }
+
+    /// Rereads files that have changed, and returns all servers. A server whose settings have not
+    /// changed is equal to the earlier one.
+    pub fn refresh(&self) -> Result<McpServers, ConfigError> {
+        Ok(self.config.refresh()?.mcp_servers.clone())
+    }
+
+    /// Returns the servers as last loaded. Does not block.
+    pub fn current(&self) -> McpServers {
+        self.config.state().mcp_servers.clone()
+    }
+}
