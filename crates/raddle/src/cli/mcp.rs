@@ -29,7 +29,7 @@ pub(crate) struct McpAdd {
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
 
-    /// Name of the server: letters, digits and _-:@/.
+    /// Name of the server: letters, digits and _-.:@/
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
