@@ -1,5 +1,7 @@
 //! The configuration without a server, for the command line.
 
+mod mcp;
+
 use std::path::Path;
 use std::sync::Arc;
 

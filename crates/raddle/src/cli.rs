@@ -8,6 +8,7 @@ mod exec;
 mod init;
 mod judge;
 mod login;
+mod mcp;
 mod model;
 mod sandbox;
 mod shell;
@@ -22,6 +23,7 @@ pub(crate) use exec::{Color, Exec, ExecCommand, ExecSandbox, Unattended};
 pub(crate) use init::{Init, InitApproval};
 pub(crate) use judge::{Judge, JudgeApproval};
 pub(crate) use login::{Login, Logout};
+pub(crate) use mcp::{McpAdd, McpCommand, McpGet, McpList, McpRemove};
 pub(crate) use model::{ModelCommand, ModelList};
 pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use shell::{Completions, Man};
@@ -142,6 +144,9 @@ pub(crate) enum Command {
     /// Read and change the configuration, without a server
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Add, list and remove MCP servers
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// List the available models
     #[command(subcommand)]
     Model(ModelCommand),

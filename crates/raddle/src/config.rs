@@ -107,7 +107,7 @@ fn get(config: &Configuration, args: &ConfigGet) -> Result<ExitCode> {
 }
 
 /// Describes a failed write, with the file and advice if the system refused it.
-fn not_written(config: &Configuration, error: ConfigWriteError) -> anyhow::Error {
+pub(crate) fn not_written(config: &Configuration, error: ConfigWriteError) -> anyhow::Error {
     match error {
         ConfigWriteError::Io(error) => anyhow!(
             "cannot write {}: {error}; give this user write access, or name another home with RADDLE_HOME",

@@ -17,6 +17,7 @@ mod invocation;
 mod judge;
 mod log;
 mod login;
+mod mcp;
 mod mock;
 mod model_list;
 mod rules;
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         Command::Login(args) => login::login(cli.config, args),
         Command::Logout(args) => login::logout(cli.config, args),
         Command::Config(command) => config::run(cli.config, command),
+        Command::Mcp(command) => mcp::run(cli.config, command),
         Command::Model(ModelCommand::List(args)) => model_list::run(cli.config, args),
         Command::Debug(DebugCommand::Models(args)) => debug_models::run(cli.config, args),
         Command::Shim(ShimCommand::Install(args)) => shim::install(&args),

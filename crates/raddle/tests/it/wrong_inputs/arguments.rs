@@ -276,4 +276,37 @@ pub(super) const TABLE: &[WrongInput] = &[
         2,
         &["required arguments were not provided", "--out <FILE|DIR>"],
     ),
+    wrong(
+        "an MCP server without a program or an address",
+        &["mcp", "add", "x"],
+        2,
+        &[
+            "required arguments were not provided",
+            "Usage: raddle mcp add [OPTIONS] <NAME> (--url <URL> | -- <COMMAND>...)",
+        ],
+    ),
+    wrong(
+        "an MCP server with a program and an address",
+        &["mcp", "add", "x", "--url", "http://h", "--", "npx"],
+        2,
+        &["cannot be used with", HELP],
+    ),
+    wrong(
+        "a variable of an MCP server without its value",
+        &["mcp", "add", "x", "--env", "A", "--", "npx"],
+        2,
+        &[
+            "invalid value 'A' for '--env <KEY=VALUE>'",
+            "write KEY=VALUE",
+        ],
+    ),
+    wrong(
+        "a variable of an MCP server that is an address",
+        &["mcp", "add", "x", "--env", "A=b", "--url", "http://h"],
+        2,
+        &[
+            "'--env <KEY=VALUE>' cannot be used with '--url <URL>'",
+            HELP,
+        ],
+    ),
 ];

@@ -188,4 +188,79 @@ pub(super) const TABLE: &[WrongInput] = &[
         ],
     )
     .with_config("model = 'x'\n"),
+    wrong(
+        "an MCP server without a program",
+        &["mcp", "get", "x"],
+        1,
+        &[
+            "the MCP server `x` cannot be used: it has neither `command` nor `url`",
+            "set `command` for a program, or `url` for an HTTP server, in HOME/config.toml",
+        ],
+    )
+    .with_config("[mcp_servers.x]\nenabled = true\n"),
+    wrong(
+        "an MCP server with a token in the file",
+        &["doctor"],
+        1,
+        &[
+            "the MCP server `x` cannot be used: `bearer_token` is not supported",
+            "put the token into an environment variable, and name that with `bearer_token_env_var`",
+            "change it in HOME/config.toml",
+        ],
+    )
+    .with_config("[mcp_servers.x]\nurl = 'http://h'\nbearer_token = 'x'\n"),
+    wrong(
+        "an MCP server with a misspelt key",
+        &["doctor"],
+        1,
+        &[
+            "`tool_timeout_secs` under [mcp_servers.x] is not used here",
+            "(did you mean `tool_timeout_sec`?)",
+        ],
+    )
+    .with_config("[mcp_servers.x]\ncommand = 'x'\ntool_timeout_secs = 5\n"),
+    wrong(
+        "MCP servers that are no table",
+        &["mcp", "list"],
+        0,
+        &["`mcp_servers` must be a table, in HOME/config.toml"],
+    )
+    .with_config("mcp_servers = 'x'\n"),
+    wrong(
+        "an MCP server that is not configured",
+        &["mcp", "get", "fils"],
+        1,
+        &["no MCP server is named `fils`; use one of files"],
+    )
+    .with_config("[mcp_servers.files]\ncommand = 'x'\n"),
+    wrong(
+        "the removal of an MCP server where none is configured",
+        &["mcp", "remove", "files"],
+        1,
+        &[
+            "no MCP server is named `files`, and none is configured",
+            "`raddle mcp add` adds one",
+        ],
+    ),
+    wrong(
+        "an MCP server with an invalid name",
+        &["mcp", "add", "my files", "--", "npx"],
+        1,
+        &[
+            "the MCP server `my files` cannot be used",
+            "its name may have only letters, digits and `_-:@/.`; use another name",
+        ],
+    ),
+    wrong(
+        "an MCP server with an address of another kind",
+        &["mcp", "add", "x", "--url", "ftp://h"],
+        1,
+        &["`url` must be an address with http:// or https://"],
+    ),
+    wrong(
+        "an MCP server with a timeout of 0",
+        &["config", "set", "mcp_servers.x.tool_timeout_sec", "0"],
+        1,
+        &["`tool_timeout_sec` under [mcp_servers.x] must be a number of seconds above 0"],
+    ),
 ];
