@@ -181,7 +181,7 @@ pub(crate) struct PromptView {
 }
 
 const ACT: &str = "yes, always in this session, no, or why not? [y/a/n/?/…] ";
-const ACT_OR_RULE: &str = "yes, always in this session, rule, no, or why not? [y/a/n/r/?/…] ";
+const ACT_OR_RULE: &str = "yes, always in this session, rule, no, or why not? [y/a/r/n/?/…] ";
 const TEXT: &str = "your answer: ";
 const OPTION: &str = "the number of your answer: ";
 const OPTION_OR_TEXT: &str = "the number of your answer, or another in words: ";

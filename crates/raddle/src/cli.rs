@@ -119,8 +119,9 @@ pub(crate) enum Command {
     ///
     /// Speaks all four wire formats over HTTP (responses, chat, messages and gemini) and needs no
     /// key. When ready, it prints one line: the `base_url` for a model provider. Without a script
-    /// it echoes its input, and obeys directives in the text, such as `MOCK text n=100 size=8
-    /// gap_ms=10` or `MOCK 429 retry_after=2`. docs/mock.md lists all steps and faults.
+    /// it repeats its input, and follows markers in the text, such as `MOCK text n=100 gap_ms=10`,
+    /// `MOCK call name=exec_command arguments={"cmd": "ls"}` or `MOCK 429 retry_after=2`. The
+    /// provider `mock` runs it inside the server. docs/mock.md lists all steps and faults.
     Mock(Mock),
     /// Show a turn, an approval and a killed server, without a key
     ///
@@ -233,7 +234,7 @@ pub(crate) struct Serve {
     pub(crate) config: Vec<Override>,
 
     /// Listen on stdio:// (the default), unix://, unix://PATH, ws://IP:PORT, or off; may be
-    /// repeated
+    /// repeated. stdio:// has one message on each line; unix:// and ws:// are websockets
     #[arg(long, value_name = "URL")]
     pub(crate) listen: Vec<ListenAddress>,
 
@@ -299,7 +300,7 @@ pub(crate) struct Serve {
     pub(crate) allow_host: Vec<String>,
 
     /// Recovery of a turn whose server died: interrupt (the default of a server on stdio alone) or
-    /// continue (the default otherwise)
+    /// continue (the default otherwise), which also sends open approval requests again
     #[arg(long, value_name = "HOW", hide_possible_values = true)]
     pub(crate) recovery: Option<RecoverBy>,
 

@@ -78,7 +78,7 @@ pub(super) fn try_port(config: &Configuration) -> Option<Finding> {
             PROVIDER,
             format!("{name} does not answer on {host}:{port}: {error}"),
             format!(
-                "start its model server, or correct base_url of [model_providers.{name}] in {file}"
+                "start its model server, or set base_url of [model_providers.{name}] in {file}"
             ),
         ),
     })

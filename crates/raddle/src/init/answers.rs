@@ -164,7 +164,7 @@ fn is_name(text: &str) -> bool {
 fn ask_key(preset: Option<&Preset>) -> Result<KeyLocation> {
     let usual = preset.and_then(|it| it.env_key);
     print(
-        "2. Where is its key? The name of an environment variable, or the path of a file that holds only the key.",
+        "Where is its key? The name of an environment variable, or the path of a file that holds only the key.",
     )?;
     let question = match usual {
         Some(_) => "   variable or path",
@@ -174,7 +174,7 @@ fn ask_key(preset: Option<&Preset>) -> Result<KeyLocation> {
 }
 
 fn ask_approval() -> Result<InitApproval> {
-    print("3. What may the agent do without asking?")?;
+    print("What may the agent do without asking?")?;
     print(
         "   read: read files. workspace: also change the folder it works in, and run commands inside the sandbox.",
     )?;

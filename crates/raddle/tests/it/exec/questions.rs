@@ -238,7 +238,7 @@ fn a_rule_is_offered_and_stored() {
     exec.stdin(terminal.program_side())
         .stderr(terminal.program_side());
     let child = exec.spawn().expect("started");
-    terminal.wait_for("[y/a/n/r/?/…] ");
+    terminal.wait_for("[y/a/r/n/?/…] ");
     let shown = terminal.shown();
     let flat = shown.replace("\r\n  │ ", "");
     let offer =

@@ -184,7 +184,7 @@ pub(super) const TABLE: &[WrongInput] = &[
         1,
         &[
             "HOME/config.toml is there already",
-            "change it with `raddle config set KEY VALUE`, or replace it with --force",
+            "change it with `raddle config set model llamacpp/any`, or replace it with --force",
         ],
     )
     .with_config("model = 'x'\n"),

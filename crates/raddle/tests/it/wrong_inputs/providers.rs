@@ -129,7 +129,7 @@ pub(super) const TABLE: &[WrongInput] = &[
         &[
             "provider: own does not answer on 127.0.0.1:1",
             "Connection refused",
-            "start its model server, or correct base_url of [model_providers.own] in HOME/config.toml",
+            "start its model server, or set base_url of [model_providers.own] in HOME/config.toml",
         ],
     )
     .with_config("model = 'own/m'\n[model_providers.own]\nbase_url = 'http://127.0.0.1:1/v1'\n"),
