@@ -210,7 +210,7 @@ fn bytes_row(name: String, [floor, raddle]: [u64; 2], max: u64) -> Row {
         floor: megabytes(floor),
         raddle: megabytes(raddle),
         ratio: raddle as f64 / floor as f64,
-        limit: format!("< {} MB", max / 1_000_000),
+        limit: format!("< {}", megabytes(max)),
         is_within_limit: raddle < max,
         others_share: None,
     }
