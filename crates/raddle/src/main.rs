@@ -32,8 +32,8 @@ mod welcome;
 
 use std::process::ExitCode;
 
+use raddle_alloc::Allocator;
 use raddle_config::Override;
-use raddle_memory::Allocator;
 
 use crate::cli::{AppServer, AppServerCommand, Command, DebugCommand, ModelCommand, ShimCommand};
 
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         return code;
     }
     // On failure SQLite keeps its own allocator.
-    let _ = raddle_memory::install_in_sqlite();
+    let _ = raddle_alloc::install_in_sqlite();
     if std::env::args_os().len() == 1 {
         return match welcome::run() {
             Ok(()) => ExitCode::SUCCESS,
