@@ -158,7 +158,14 @@ impl Configuration {
         self.config.state().problems.clone()
     }
 
-    /// Returns the configuration without its invalid values.
+    /// Returns the configuration as last loaded, with its invalid values.
+    pub fn state(&self) -> Arc<State> {
+        self.config.state()
+    }
+
+    /// Returns the configuration without its invalid values, to report further problems. The values
+    /// that bound the agent are read from [`Self::state`]: without an invalid one, the sandbox may
+    /// be wider.
     pub fn valid_state(&self) -> State {
         self.config.state().without_problems()
     }
