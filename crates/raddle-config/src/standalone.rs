@@ -7,6 +7,7 @@ use raddle_protocol::{ConfigEdit, ConfigLayerSource, MergeStrategy, WriteStatus}
 
 use crate::config::{Config, ConfigWriter, State, check_table};
 use crate::config_error::{ConfigError, ConfigWriteError, KeyError};
+use crate::layers::Layer;
 use crate::models::{self, ModelsByProvider};
 use crate::overrides::{Override, value_of};
 use crate::paths::Paths;
@@ -115,6 +116,15 @@ impl Configuration {
     /// plain string.
     pub fn set(&self, key: &str, value: &str) -> Result<WrittenValue, ConfigWriteError> {
         self.write(key, layers::to_json(&value_of(value)))
+    }
+
+    /// Whether the user's own file sets a key.
+    pub fn is_in_user_file(&self, key: &str) -> Result<bool, KeyError> {
+        let path = layers::named_key_path(key)?;
+        let state = self.config.state();
+        let is_user = |it: &&Layer| matches!(it.source, ConfigLayerSource::User(_));
+        let user = state.layers.each().find(is_user);
+        Ok(user.is_some_and(|it| layers::get(&it.table, &path).is_some()))
     }
 
     /// Removes a key from the user's file.

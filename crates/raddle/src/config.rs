@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use raddle_config::{ConfigValue, ConfigWriteError, Configuration, Override, WrittenValue};
 use raddle_console::{Printer, sanitize};
 use serde_json::{Value, json};
@@ -27,6 +27,10 @@ pub(crate) fn run(mut overrides: Vec<Override>, command: ConfigCommand) -> Resul
         }
         ConfigCommand::Unset(it) => {
             let config = opened(&it.settings)?;
+            ensure!(
+                config.is_in_user_file(&it.key)?,
+                not_in_file(&config, &it.key)
+            );
             let written = config.unset(&it.key);
             let mut written = written.map_err(|error| not_written(&config, error))?;
             // The key was removed, so a warning that it is unknown is of no use.
@@ -104,6 +108,16 @@ fn get(config: &Configuration, args: &ConfigGet) -> Result<ExitCode> {
         log::print_line(&format!("raddle: warning: {wrong}"));
     }
     Ok(printed)
+}
+
+/// Says that the user's file does not set a key, with the key that may be meant or a command that
+/// shows the others.
+fn not_in_file(config: &Configuration, key: &str) -> String {
+    let advice = config.key_warning(key).unwrap_or_else(|| {
+        "`raddle config list --origin` shows where each value comes from".to_owned()
+    });
+    let file = config.user_file().display();
+    format!("`{key}` is not set in {file}, so nothing was removed; {advice}")
 }
 
 /// Describes a failed write, with the file and advice if the system refused it.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use raddle_config::Override;
 
@@ -56,7 +57,7 @@ pub(crate) struct ExecOptions {
     pub(crate) config: Vec<Override>,
 
     /// Model, or PROVIDER/MODEL
-    #[arg(short = 'm', long, value_name = "MODEL")]
+    #[arg(short = 'm', long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) model: Option<String>,
 
     /// read-only, workspace-write or danger-full-access

@@ -268,6 +268,25 @@ pub(super) const TABLE: &[WrongInput] = &[
         &["`modle` is not set", "did you mean `model`?"],
     ),
     wrong(
+        "a removal of a key that is not set",
+        &["config", "unset", "model"],
+        1,
+        &[
+            "`model` is not set in HOME/config.toml, so nothing was removed",
+            "`raddle config list --origin` shows where each value comes from",
+        ],
+    ),
+    wrong(
+        "a removal of a misspelt key",
+        &["config", "unset", "modle"],
+        1,
+        &[
+            "`modle` is not set in HOME/config.toml",
+            "did you mean `model`?",
+        ],
+    )
+    .with_config("model = 'x'\n"),
+    wrong(
         "a number as the model",
         &["config", "set", "model", "7"],
         1,
