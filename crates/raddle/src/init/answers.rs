@@ -76,7 +76,7 @@ impl InitAnswers {
         // The key that is known is for the usual address.
         let has_key = has_key && preset.is_some();
         let is_logged_in = match preset {
-            Some(preset) => detection::logged_in(home, &[preset])?.contains(&true),
+            Some(preset) => detection::is_logged_in(home, preset)?,
             None => false,
         };
         let usual = match is_logged_in {
