@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, anyhow, ensure};
 use raddle_config::{ConfigValue, ConfigWriteError, Configuration, Override, WrittenValue};
 use raddle_console::{Printer, sanitize};
+use raddle_server::config_problems;
 use serde_json::{Value, json};
 
 use crate::cli::{ConfigCommand, ConfigGet, ConfigList, SettingArgs};
@@ -21,9 +22,20 @@ pub(crate) fn run(mut overrides: Vec<Override>, command: ConfigCommand) -> Resul
         ConfigCommand::Get(args) => get(&opened(&args.settings)?, &args),
         ConfigCommand::Set(it) => {
             let config = opened(&it.settings)?;
+            let problems_before = config_problems(&config);
             let written = config.set(&it.key, &it.value);
             let written = written.map_err(|error| not_written(&config, error))?;
-            report_written(&it.key, "set", &written)
+            let reported = report_written(&it.key, "set", &written);
+            // Values of the right type may still be invalid, or not fit others.
+            let mut problems = config_problems(&config);
+            problems.retain(|it| !problems_before.contains(it));
+            for problem in problems {
+                log::print_line(&format!(
+                    "raddle: warning: {problem}; until it is corrected, threads or their commands \
+                     are rejected"
+                ));
+            }
+            reported
         }
         ConfigCommand::Unset(it) => {
             let config = opened(&it.settings)?;
