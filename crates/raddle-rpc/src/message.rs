@@ -283,8 +283,8 @@ struct ErrorMembers<'a> {
     data: Option<&'a RawValue>,
 }
 
-/// Reads the error of a response, if it is one. Parsed data takes many times the memory of its text,
-/// so its size is checked first.
+/// Reads the error of a response, if it is one. Parsed data takes many times the memory of its
+/// text, so its size is checked first.
 fn read_error(raw: &RawValue) -> Option<ErrorObject> {
     let ErrorMembers {
         code,
