@@ -105,7 +105,13 @@ pub(crate) struct ExecOptions {
     pub(crate) remote: Option<String>,
 
     /// Environment variable with the server's token
-    #[arg(hide_short_help = true, long, value_name = "NAME", requires = "remote")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "NAME",
+        requires = "remote",
+        value_parser = NonEmptyStringValueParser::new()
+    )]
     pub(crate) remote_auth_token_env: Option<String>,
 
     /// Print only the answer and errors
