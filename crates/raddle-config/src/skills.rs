@@ -140,7 +140,7 @@ fn is_enabling(entry: &toml::Value) -> bool {
 
 /// Returns the invalid entries of a table, a sentence each.
 pub(crate) fn problems(table: &toml::Table) -> Vec<String> {
-    let is_text = |entry: &toml::Value, key| entry.get(key).is_some_and(toml::Value::is_str);
+    let is_text = |entry: &toml::Value, key: &str| entry.get(key).is_some_and(toml::Value::is_str);
     let mut problems = Vec::new();
     for entry in entries(table) {
         if is_text(entry, "name") == is_text(entry, "path") {
