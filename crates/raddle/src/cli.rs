@@ -35,6 +35,8 @@ pub(crate) use thread::{
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use anyhow::{Result, ensure};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use raddle_config::Override;
 use raddle_rpc::ListenAddress;
@@ -296,7 +298,12 @@ pub(crate) struct Serve {
     pub(crate) insecure_loopback: bool,
 
     /// Additional host name that websocket requests may use; may be repeated
-    #[arg(long, hide_short_help = true, value_name = "NAME")]
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "NAME",
+        value_parser = NonEmptyStringValueParser::new()
+    )]
     pub(crate) allow_host: Vec<String>,
 
     /// Recovery of a turn whose server died: interrupt (the default of a server on stdio alone) or
@@ -309,8 +316,26 @@ pub(crate) struct Serve {
     pub(crate) session_source: SessionSource,
 
     /// Maximum size of a client's message
-    #[arg(long, hide_short_help = true, value_name = "BYTES", default_value_t = 32 << 20)]
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "BYTES",
+        default_value_t = 32 << 20,
+        value_parser = message_bytes
+    )]
     pub(crate) max_message_bytes: usize,
+}
+
+/// The smallest maximum size of a message. The `initialize` of a client fits into it.
+const MESSAGE_BYTES_MIN: usize = 1024;
+
+fn message_bytes(text: &str) -> Result<usize> {
+    let bytes: usize = text.parse()?;
+    ensure!(
+        bytes >= MESSAGE_BYTES_MIN,
+        "the first message of a client would not fit; give at least {MESSAGE_BYTES_MIN}"
+    );
+    Ok(bytes)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
