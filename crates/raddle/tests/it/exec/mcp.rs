@@ -8,9 +8,8 @@ const SERVER: &str = include_str!("mcp_server.py");
 /// Writes a configuration with one server named `demo`, and more keys for it.
 fn configure(harness: &ExecHarness, keys: &str) {
     // The home is hidden from MCP servers, so the program is an argument.
-    let text = format!(
-        "[mcp_servers.demo]\ncommand = 'python3'\nargs = ['-c', '''{SERVER}''']\n{keys}\n"
-    );
+    let text =
+        format!("[mcp_servers.demo]\ncommand = 'python3'\nargs = ['-c', '''{SERVER}''']\n{keys}\n");
     fs::write(harness.home.path().join("config.toml"), text).expect("a configuration");
 }
 
@@ -40,7 +39,9 @@ fn calls(harness: &ExecHarness, words: &[&str]) -> Vec<Value> {
 }
 
 fn text(item: &Value) -> &str {
-    item["result"]["content"][0]["text"].as_str().unwrap_or_default()
+    item["result"]["content"][0]["text"]
+        .as_str()
+        .unwrap_or_default()
 }
 
 #[test]
@@ -49,18 +50,30 @@ fn a_tool_of_a_server_is_called_and_its_result_reaches_the_model() {
     configure(&harness, "");
     let items = calls(&harness, &[]);
     assert_eq!(items.len(), 1, "{items:?}");
-    assert_eq!((items[0]["server"].as_str(), items[0]["tool"].as_str()), (Some("demo"), Some("add")));
+    assert_eq!(
+        (items[0]["server"].as_str(), items[0]["tool"].as_str()),
+        (Some("demo"), Some("add"))
+    );
     assert_eq!(text(&items[0]), "5");
     let requests = harness.mock.request_bodies();
     let names = |request: &Value| {
         let tools = request["tools"].as_array().cloned().unwrap_or_default();
-        let names = tools.into_iter().map(|it| it["name"].as_str().unwrap_or_default().to_owned());
+        let names = tools
+            .into_iter()
+            .map(|it| it["name"].as_str().unwrap_or_default().to_owned());
         names.collect::<Vec<String>>()
     };
-    assert!(names(&requests[0]).contains(&"wait_for_mcp_servers".to_owned()), "{:?}", names(&requests[0]));
+    assert!(
+        names(&requests[0]).contains(&"wait_for_mcp_servers".to_owned()),
+        "{:?}",
+        names(&requests[0])
+    );
     let later = names(&requests[1]);
     assert!(later.contains(&"mcp__demo__add".to_owned()), "{later:?}");
-    assert!(!later.contains(&"wait_for_mcp_servers".to_owned()), "{later:?}");
+    assert!(
+        !later.contains(&"wait_for_mcp_servers".to_owned()),
+        "{later:?}"
+    );
     let last = requests.last().expect("a call")["input"].to_string();
     assert!(last.contains("5"), "{last}");
 }
@@ -69,7 +82,10 @@ fn a_tool_of_a_server_is_called_and_its_result_reaches_the_model() {
 fn a_server_runs_in_the_sandbox_of_its_thread() {
     let harness = ExecHarness::new("");
     let outside = tempfile::tempdir_in("/var/tmp").expect("a folder");
-    let (inside, outside) = (harness.work.path().join("made"), outside.path().join("made"));
+    let (inside, outside) = (
+        harness.work.path().join("made"),
+        outside.path().join("made"),
+    );
     let home = harness.home.path();
     let write = |path: &Path| format!("path = '{}'", path.display());
     let peek = format!("name = 'RADDLE_TEST_SECRET', path = '{}'", home.display());
@@ -78,8 +94,10 @@ fn a_server_runs_in_the_sandbox_of_its_thread() {
         ("write", write(&outside)),
         ("peek", peek),
     ];
-    let calls_to_make: Vec<(&str, &str)> =
-        calls_to_make.iter().map(|(tool, it)| (*tool, it.as_str())).collect();
+    let calls_to_make: Vec<(&str, &str)> = calls_to_make
+        .iter()
+        .map(|(tool, it)| (*tool, it.as_str()))
+        .collect();
     let harness = ExecHarness {
         mock: MockModel::start(&script(&calls_to_make)),
         ..harness
@@ -95,11 +113,26 @@ fn a_server_runs_in_the_sandbox_of_its_thread() {
 
 #[test]
 fn a_tool_that_may_change_something_needs_approval() {
-    let harness = ExecHarness::new(&script(&[("write", "path = 'made'"), ("add", "a = 1, b = 1")]));
+    let harness = ExecHarness::new(&script(&[
+        ("write", "path = 'made'"),
+        ("add", "a = 1, b = 1"),
+    ]));
     configure(&harness, "");
-    let items = calls(&harness, &["-c", "approval_policy=on-request", "--sandbox", "workspace-write"]);
+    let items = calls(
+        &harness,
+        &[
+            "-c",
+            "approval_policy=on-request",
+            "--sandbox",
+            "workspace-write",
+        ],
+    );
     assert!(!harness.work.path().join("made").exists(), "{items:?}");
-    let added: Vec<&str> = items.iter().filter(|it| it["tool"] == "add").map(text).collect();
+    let added: Vec<&str> = items
+        .iter()
+        .filter(|it| it["tool"] == "add")
+        .map(text)
+        .collect();
     assert_eq!(added, ["2"], "{items:?}");
 }
 
