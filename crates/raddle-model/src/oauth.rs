@@ -117,7 +117,8 @@ pub fn parse_query(query: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-fn form(pairs: &[(&str, &str)]) -> String {
+/// Writes names and values as a form.
+pub fn form(pairs: &[(&str, &str)]) -> String {
     let pairs: Vec<String> = pairs
         .iter()
         .map(|(name, value)| format!("{}={}", escaped(name), escaped(value)))

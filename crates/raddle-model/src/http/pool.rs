@@ -12,7 +12,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, Connection, SendRequest};
-use hyper::{Request, Response};
+use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -32,6 +32,24 @@ pub(super) struct RemoteHost {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) is_safe: bool,
+}
+
+impl RemoteHost {
+    /// Returns the host of an absolute address, or the problem of the address.
+    pub(super) fn of(uri: &Uri) -> Result<Self, &'static str> {
+        let is_safe = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err("it must begin with https:// or http://"),
+        };
+        let authority = uri.authority().ok_or("it names no host")?;
+        let default_port = if is_safe { 443 } else { 80 };
+        Ok(Self {
+            host: authority.host().trim_matches(['[', ']']).to_owned(),
+            port: authority.port_u16().unwrap_or(default_port),
+            is_safe,
+        })
+    }
 }
 
 /// Reason why there is no connection.
@@ -168,7 +186,7 @@ impl HttpPool {
             .proxy_for(remote)
             .map_err(|error| ConnectError::Unreachable(error.to_string()))?;
         let connected = match proxy {
-            Some(proxy) => self.dial.dial(&proxy.host, proxy.port).await,
+            Some(proxy) => self.dial.dial_proxy(&proxy.host, proxy.port).await,
             None => self.dial.dial(&remote.host, remote.port).await,
         };
         let mut io = connected.map_err(|error| {
