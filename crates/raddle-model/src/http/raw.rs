@@ -116,7 +116,10 @@ mod tests {
     fn addresses_are_named_without_secrets() {
         for (address, expected) in [
             ("https://a.org", "https://a.org/"),
-            ("https://me:sekret@a.org:8/b/?key=sekret", "https://a.org:8/b/"),
+            (
+                "https://me:sekret@a.org:8/b/?key=sekret",
+                "https://a.org:8/b/",
+            ),
             ("http://[::1]:9/b#c", "http://[::1]:9/b"),
         ] {
             let uri: Uri = address.parse().expect("an address");
