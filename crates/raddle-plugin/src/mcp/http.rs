@@ -16,9 +16,9 @@ mod events;
 mod reopening;
 mod response;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-pub(crate) use address::{origin, parse_url, port};
+pub(crate) use address::{is_same_origin, origin, parse_url, port};
 pub(crate) use error::HttpError;
 pub(crate) use response::{challenge_parameter, read};
 
