@@ -128,7 +128,7 @@ impl ModelClient {
         limits: CallTimeouts,
     ) -> Result<(Response<()>, HttpAnswer), CallError> {
         let OutgoingRequest { method, path, body } = outgoing;
-        let target = Target {
+        let target = HttpTarget {
             remote: &endpoint.remote,
             address: endpoint.address(path),
             secrets: &endpoint.secrets,
@@ -141,7 +141,7 @@ impl ModelClient {
     /// Sends a request over an idle connection or a new one, and waits for the head of its answer.
     async fn transfer(
         &self,
-        target: Target<'_>,
+        target: HttpTarget<'_>,
         mut request: Request<Full<Bytes>>,
         limits: CallTimeouts,
     ) -> Result<(Response<()>, HttpAnswer), CallError> {
@@ -190,14 +190,14 @@ impl ModelClient {
 }
 
 /// The receiver of a request.
-struct Target<'a> {
+struct HttpTarget<'a> {
     remote: &'a RemoteHost,
     /// The address that errors name.
     address: String,
     secrets: &'a Arc<Secrets>,
 }
 
-impl Target<'_> {
+impl HttpTarget<'_> {
     fn unreachable(&self, what: String) -> CallError {
         CallError::Connect {
             address: self.address.clone(),

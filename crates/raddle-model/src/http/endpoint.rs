@@ -62,7 +62,7 @@ impl FromStr for Endpoint {
         let uri: Uri = address
             .parse()
             .map_err(|_| error("it is not an address; write one like http://127.0.0.1:8080/v1"))?;
-        let remote = RemoteHost::of(&uri).map_err(error)?;
+        let remote = RemoteHost::of(&uri).map_err(|it| error(it.0))?;
         let host = uri.host().unwrap_or_default();
         let host_header = HeaderValue::try_from(format!("{host}:{}", remote.port));
         let host_header = host_header.map_err(|_| error("its host cannot be one"))?;

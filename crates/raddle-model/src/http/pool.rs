@@ -36,13 +36,14 @@ pub(super) struct RemoteHost {
 
 impl RemoteHost {
     /// Returns the host of an absolute address, or the problem of the address.
-    pub(super) fn of(uri: &Uri) -> Result<Self, &'static str> {
+    pub(super) fn of(uri: &Uri) -> Result<Self, AddressError> {
         let is_safe = match uri.scheme_str() {
             Some("https") => true,
             Some("http") => false,
-            _ => return Err("it must begin with https:// or http://"),
+            _ => return Err(AddressError("it must begin with https:// or http://")),
         };
-        let authority = uri.authority().ok_or("it names no host")?;
+        let authority = uri.authority();
+        let authority = authority.ok_or(AddressError("it names no host"))?;
         let default_port = if is_safe { 443 } else { 80 };
         Ok(Self {
             host: authority.host().trim_matches(['[', ']']).to_owned(),
@@ -51,6 +52,10 @@ impl RemoteHost {
         })
     }
 }
+
+/// The problem of an address.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AddressError(pub(super) &'static str);
 
 /// Reason why there is no connection.
 #[derive(Debug)]

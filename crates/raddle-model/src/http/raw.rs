@@ -11,7 +11,7 @@ use hyper::{Request, Response, Uri};
 
 use super::pool::{HttpPool, RemoteHost};
 use super::proxy::Proxies;
-use super::{HttpAnswer, ModelClient, Secrets, Target};
+use super::{HttpAnswer, HttpTarget, ModelClient, Secrets};
 use crate::io::PublicTcp;
 use crate::{CallError, CallTimeouts};
 
@@ -45,7 +45,7 @@ impl ModelClient {
             address: address.clone(),
             what: what.to_owned(),
         };
-        let remote = RemoteHost::of(&head.uri).map_err(invalid)?;
+        let remote = RemoteHost::of(&head.uri).map_err(|it| invalid(it.0))?;
         let host = HeaderValue::try_from(authority_of(&head.uri));
         let host = host.map_err(|_| invalid("its host cannot be one"))?;
         head.headers.insert(HOST, host);
@@ -53,7 +53,7 @@ impl ModelClient {
         let path = head.uri.path_and_query().cloned().unwrap_or_else(root);
         head.uri = Uri::from(path);
         let secrets = Arc::new(Secrets::default());
-        let target = Target {
+        let target = HttpTarget {
             remote: &remote,
             address,
             secrets: &secrets,

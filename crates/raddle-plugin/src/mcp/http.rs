@@ -13,8 +13,8 @@
 mod address;
 mod error;
 mod events;
-mod reopening;
 mod response;
+mod stream_pacer;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -42,8 +42,9 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::Sse;
 
-use self::reopening::Reopening;
-use self::response::PostedMessage;
+use self::error::TransportError;
+use self::response::{PostedMessage, SESSION_ID};
+use self::stream_pacer::StreamPacer;
 
 /// Limit: time for the connection to an MCP server; beyond it, the request fails.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -61,8 +62,7 @@ const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(30);
 /// Redirects that one request follows.
 const REDIRECTS_MAX: usize = 5;
 
-/// Headers of the protocol.
-const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+/// The header of the last event that was received.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Headers that a configuration cannot set, because the protocol or HTTP does.
@@ -78,8 +78,6 @@ const RESERVED_HEADERS: [&str; 8] = [
 ];
 
 const BOTH_KINDS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
-
-type TransportError = StreamableHttpError<HttpError>;
 
 /// Source of the access tokens of one server.
 pub(crate) trait TokenSource: Send + Sync + fmt::Debug {
@@ -133,7 +131,7 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), HttpErro
 pub(crate) struct HttpClient {
     client: ModelClient,
     tokens: Option<Arc<dyn TokenSource>>,
-    reopening: Arc<Reopening>,
+    pacer: Arc<StreamPacer>,
 }
 
 impl HttpClient {
@@ -142,7 +140,7 @@ impl HttpClient {
         Self {
             client,
             tokens: None,
-            reopening: Arc::default(),
+            pacer: Arc::default(),
         }
     }
 
@@ -302,10 +300,8 @@ impl StreamableHttpClient for HttpClient {
         call.headers.insert(ACCEPT, BOTH_KINDS);
         call.body = serde_json::to_vec(&message)?.into();
         let response = self.send(call, auth_header).await?;
-        let reopening = self.reopening.clone();
-        posted
-            .outcome(response, max_sse_event_size, reopening)
-            .await
+        let pacer = self.pacer.clone();
+        posted.outcome(response, max_sse_event_size, pacer).await
     }
 
     async fn delete_session(
@@ -348,12 +344,12 @@ impl StreamableHttpClient for HttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         max_sse_event_size: usize,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, TransportError> {
-        if self.reopening.take_refusal() {
+        if self.pacer.take_refusal() {
             tracing::warn!("a stream of an MCP server ended: it had an event that cannot be read");
             // The only error that makes the transport give up the stream.
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }
-        self.reopening.wait().await;
+        self.pacer.wait().await;
         let mut call = HttpCall::new(Method::GET, &uri, session_id.as_deref(), custom_headers)?;
         call.headers.insert(ACCEPT, BOTH_KINDS);
         if let Some(id) = last_event_id {
@@ -361,13 +357,7 @@ impl StreamableHttpClient for HttpClient {
             call.headers.insert(LAST_EVENT_ID, id);
         }
         let response = self.send(call, auth_header).await?;
-        let reopening = self.reopening.clone();
-        response::stream_of(
-            response,
-            session_id.is_some(),
-            max_sse_event_size,
-            reopening,
-        )
-        .await
+        let pacer = self.pacer.clone();
+        response::stream_of(response, session_id.is_some(), max_sse_event_size, pacer).await
     }
 }

@@ -3,7 +3,7 @@
 use hyper::header::{HeaderMap, LOCATION};
 use hyper::{StatusCode, Uri};
 
-use super::HttpError;
+use super::error::HttpError;
 
 /// Parses the URL of a server.
 pub(crate) fn parse_url(url: &str) -> Result<Uri, HttpError> {

@@ -5,6 +5,9 @@ use std::time::Duration;
 use raddle_model::CallError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
+/// Error of the transport to an MCP server.
+pub(super) type TransportError = StreamableHttpError<HttpError>;
+
 /// Error of a request to an MCP server, other than an error that the server returned.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
@@ -55,7 +58,7 @@ impl From<CallError> for HttpError {
     }
 }
 
-impl From<HttpError> for StreamableHttpError<HttpError> {
+impl From<HttpError> for TransportError {
     fn from(error: HttpError) -> Self {
         Self::Client(error)
     }

@@ -8,8 +8,8 @@ use raddle_model::ResponseBody;
 use rmcp::transport::streamable_http_client::SseError;
 use sse_stream::Sse;
 
-use super::HttpError;
-use super::reopening::Reopening;
+use super::error::HttpError;
+use super::stream_pacer::StreamPacer;
 
 /// Byte order mark, which may begin a stream.
 const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -18,14 +18,14 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 pub(super) fn events(
     body: ResponseBody,
     bytes_max: usize,
-    reopening: Arc<Reopening>,
+    pacer: Arc<StreamPacer>,
 ) -> BoxStream<'static, Result<Sse, SseError>> {
-    let state = (body, EventDecoder::new(bytes_max), reopening);
-    let events = stream::try_unfold(state, |(mut body, mut decoder, reopening)| async move {
+    let state = (body, EventDecoder::new(bytes_max), pacer);
+    let events = stream::try_unfold(state, |(mut body, mut decoder, pacer)| async move {
         loop {
-            let event = decoder.next_event().inspect_err(|_| reopening.refuse())?;
+            let event = decoder.next_event().inspect_err(|_| pacer.refuse())?;
             if let Some(event) = event {
-                return Ok(Some((event, (body, decoder, reopening))));
+                return Ok(Some((event, (body, decoder, pacer))));
             }
             match body.next_chunk().await {
                 Ok(Some(chunk)) => decoder.push(&chunk),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::BoxStream;
-use hyper::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::http::response::Parts;
 use hyper::{Response, StatusCode};
 use raddle_model::ResponseBody;
@@ -18,9 +18,12 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::Sse;
 use tokio::time::{Instant, timeout_at};
 
+use super::error::{HttpError, TransportError};
 use super::events::events;
-use super::reopening::Reopening;
-use super::{HttpError, SESSION_ID, TransportError};
+use super::stream_pacer::StreamPacer;
+
+/// The header of a session.
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// Limit: a response of an MCP server that is not a stream; beyond it, the request fails.
 const RESPONSE_BYTES_MAX: usize = 16 << 20;
@@ -62,7 +65,7 @@ impl PostedMessage {
         self,
         response: Response<ResponseBody>,
         event_bytes_max: usize,
-        reopening: Arc<Reopening>,
+        pacer: Arc<StreamPacer>,
     ) -> Result<StreamableHttpPostResponse, TransportError> {
         let (head, body) = response.into_parts();
         if let Some(error) = access_error(&head) {
@@ -84,7 +87,7 @@ impl PostedMessage {
         let session = session_of(&head.headers);
         match ContentKind::of(&head.headers) {
             ContentKind::Events => {
-                let events = events(body, event_bytes_max, reopening);
+                let events = events(body, event_bytes_max, pacer);
                 Ok(StreamableHttpPostResponse::Sse(events, session))
             }
             ContentKind::Json => {
@@ -158,7 +161,7 @@ pub(super) async fn stream_of(
     response: Response<ResponseBody>,
     has_session: bool,
     event_bytes_max: usize,
-    reopening: Arc<Reopening>,
+    pacer: Arc<StreamPacer>,
 ) -> Result<BoxStream<'static, Result<Sse, SseError>>, TransportError> {
     let (head, body) = response.into_parts();
     let error = match head.status {
@@ -175,7 +178,7 @@ pub(super) async fn stream_of(
         return Err(unexpected_status(&head, &text));
     }
     match ContentKind::of(&head.headers) {
-        ContentKind::Events => Ok(events(body, event_bytes_max, reopening)),
+        ContentKind::Events => Ok(events(body, event_bytes_max, pacer)),
         ContentKind::Json => {
             let kind = Some("application/json".to_owned());
             Err(StreamableHttpError::UnexpectedContentType(kind))

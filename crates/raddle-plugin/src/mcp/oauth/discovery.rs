@@ -5,7 +5,7 @@ use hyper::Uri;
 use serde::Deserialize;
 
 use super::super::http::{challenge_parameter, is_same_origin, origin, parse_url};
-use super::OauthError;
+use super::error::OauthError;
 use super::fetcher::Fetcher;
 
 /// Metadata of a protected resource.

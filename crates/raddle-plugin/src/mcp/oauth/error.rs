@@ -40,9 +40,8 @@ pub(crate) enum OauthError {
     Listen(#[source] io::Error),
     #[error(transparent)]
     Redirect(#[from] RedirectError),
-    /// The system has no randomness.
-    #[error(transparent)]
-    Random(CallError),
+    #[error("the system has no randomness")]
+    Random(#[source] CallError),
     #[error("cannot lock {}", .path.display())]
     Lock { path: PathBuf, source: io::Error },
     #[error("another process has been renewing the token of `{server}` for too long; end it")]

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::net::lookup_host;
 
 use super::super::http::{HttpError, parse_url, port, read};
-use super::OauthError;
+use super::error::OauthError;
 
 /// Limit: OAuth metadata or tokens; beyond it, the login fails.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;
@@ -33,12 +33,12 @@ static PUBLIC_CLIENT: LazyLock<ModelClient> = LazyLock::new(ModelClient::public_
 #[derive(Clone, Debug)]
 pub(super) struct Fetcher {
     client: ModelClient,
-    reach: Reach,
+    allowed: AllowedAddresses,
 }
 
 /// The addresses that may be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
+enum AllowedAddresses {
     /// Public addresses, with TLS.
     Public,
     /// All addresses, because the configured server is not public itself.
@@ -58,18 +58,18 @@ impl Fetcher {
         match is_private(server).await {
             true => Self {
                 client: client.clone(),
-                reach: Reach::Any,
+                allowed: AllowedAddresses::Any,
             },
             false => Self {
                 client: PUBLIC_CLIENT.clone(),
-                reach: Reach::Public,
+                allowed: AllowedAddresses::Public,
             },
         }
     }
 
     /// Checks an address that a server named.
     pub(super) fn check(&self, address: &str) -> Result<Uri, OauthError> {
-        self.reach.check(address)
+        self.allowed.check(address)
     }
 
     /// Gets a JSON document; `None` if there is none.
@@ -130,7 +130,7 @@ impl Fetcher {
     }
 }
 
-impl Reach {
+impl AllowedAddresses {
     fn check(self, address: &str) -> Result<Uri, OauthError> {
         let uri = parse_url(address)?;
         let what = match self {
@@ -195,10 +195,14 @@ mod tests {
             ("javascript:alert(1)", false),
             ("file:///etc/passwd", false),
         ] {
-            let is_public = Reach::Public.check(address).is_ok();
+            let is_public = AllowedAddresses::Public.check(address).is_ok();
             assert_eq!(is_public, is_accepted, "{address}");
         }
-        assert!(Reach::Any.check("http://127.0.0.1:9/token").is_ok());
-        assert!(Reach::Any.check("javascript:alert(1)").is_err());
+        assert!(
+            AllowedAddresses::Any
+                .check("http://127.0.0.1:9/token")
+                .is_ok()
+        );
+        assert!(AllowedAddresses::Any.check("javascript:alert(1)").is_err());
     }
 }

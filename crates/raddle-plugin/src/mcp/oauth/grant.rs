@@ -8,8 +8,8 @@ use raddle_model::oauth::{self, OauthTokens};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::OauthError;
 use super::discovery::IssuerMetadata;
+use super::error::OauthError;
 use super::fetcher::{Document, Fetcher};
 
 const FORM: &str = "application/x-www-form-urlencoded";

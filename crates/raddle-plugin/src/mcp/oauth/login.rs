@@ -6,8 +6,8 @@ use futures_util::future::BoxFuture;
 use raddle_model::oauth::{self, PkcePair, RedirectAnswer, RedirectListener};
 
 use super::super::http::parse_url;
-use super::OauthError;
 use super::discovery::{IssuerMetadata, discover};
+use super::error::OauthError;
 use super::fetcher::Fetcher;
 use super::grant::{self, ClientAuth, OauthClient};
 use super::store::ServerCredential;

@@ -11,7 +11,7 @@ use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::OauthError;
+use super::error::OauthError;
 use super::grant::OauthClient;
 
 /// The tokens for one server, and the client and endpoint that renew them.

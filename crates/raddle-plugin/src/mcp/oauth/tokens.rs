@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
 use super::super::http::{HttpError, TokenSource, parse_url};
-use super::OauthError;
+use super::error::OauthError;
 use super::fetcher::Fetcher;
 use super::grant;
 use super::store::{ServerCredential, TokenStore};

@@ -12,12 +12,12 @@ const INTERVAL: Duration = Duration::from_millis(250);
 /// Paces the streams of one server: a server that breaks each stream at once is not called in a
 /// busy loop, and a stream with an event over the limit is not opened again.
 #[derive(Debug, Default)]
-pub(super) struct Reopening {
+pub(super) struct StreamPacer {
     next: Mutex<Option<Instant>>,
     is_refused: AtomicBool,
 }
 
-impl Reopening {
+impl StreamPacer {
     /// Waits until a stream may be opened.
     pub(super) async fn wait(&self) {
         sleep_until(self.reserve(Instant::now())).await;
@@ -47,9 +47,9 @@ mod tests {
 
     #[test]
     fn the_first_stream_is_opened_at_once_and_later_ones_in_turn() {
-        let (reopening, now) = (Reopening::default(), Instant::now());
+        let (pacer, now) = (StreamPacer::default(), Instant::now());
         let starts = [0, 0, 100, 5000].map(|ms| {
-            let reserved = reopening.reserve(now + Duration::from_millis(ms));
+            let reserved = pacer.reserve(now + Duration::from_millis(ms));
             reserved.duration_since(now).as_millis()
         });
         assert_eq!(starts, [0, 250, 500, 5000]);
