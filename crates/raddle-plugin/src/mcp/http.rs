@@ -7,8 +7,8 @@
 //! let service = rmcp::serve_client(handler, transport).await?;
 //! ```
 //!
-//! A request that needs authorization fails with `StreamableHttpError::AuthRequired`, whose
-//! challenge names the metadata for a login.
+//! A request that needs authorization fails with `StreamableHttpError::AuthRequired`. Then
+//! `HttpClient::challenge` of a clone returns the challenge, which a login needs.
 
 mod address;
 mod error;
@@ -24,7 +24,7 @@ pub(crate) use response::{challenge_parameter, read};
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -132,6 +132,7 @@ pub(crate) struct HttpClient {
     client: ModelClient,
     tokens: Option<Arc<dyn TokenSource>>,
     pacer: Arc<StreamPacer>,
+    challenge: Arc<Mutex<Option<String>>>,
 }
 
 impl HttpClient {
@@ -141,6 +142,7 @@ impl HttpClient {
             client,
             tokens: None,
             pacer: Arc::default(),
+            challenge: Arc::default(),
         }
     }
 
@@ -150,8 +152,32 @@ impl HttpClient {
         self
     }
 
-    /// Sends a request. A rejected access token is renewed once.
+    /// Returns the challenge of the server's last response, if that required a login or another
+    /// scope. The errors of a failed handshake do not always contain it.
+    pub(crate) fn challenge(&self) -> Option<String> {
+        let challenge = self.challenge.lock();
+        challenge.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sends a request, and records its challenge.
     async fn send(
+        &self,
+        call: HttpCall,
+        token: Option<String>,
+    ) -> Result<Response<ResponseBody>, HttpError> {
+        let response = self.authorize(call, token).await?;
+        let challenge = response::challenge_of(response.status(), response.headers());
+        let mut last = self
+            .challenge
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *last = challenge;
+        drop(last);
+        Ok(response)
+    }
+
+    /// Sends a request with the server's access token. A rejected token is renewed once.
+    async fn authorize(
         &self,
         call: HttpCall,
         token: Option<String>,

@@ -224,20 +224,25 @@ impl ContentKind {
 
 /// Returns the error of a response that requires authorization, or more of it.
 fn access_error(head: &Parts) -> Option<TransportError> {
-    let challenge = head.headers.get(WWW_AUTHENTICATE);
-    let challenge = challenge.map(|it| String::from_utf8_lossy(it.as_bytes()).into_owned());
-    match (head.status, challenge) {
-        (StatusCode::UNAUTHORIZED, challenge) => {
-            // Some servers send no challenge, but mean this one.
-            let challenge = challenge.unwrap_or_else(|| "Bearer".to_owned());
-            let error = AuthRequiredError::new(challenge);
-            Some(StreamableHttpError::AuthRequired(error))
-        }
-        (StatusCode::FORBIDDEN, Some(challenge)) => {
+    let challenge = challenge_of(head.status, &head.headers)?;
+    Some(match head.status {
+        StatusCode::FORBIDDEN => {
             let scope = challenge_parameter(&challenge, "scope");
             let error = InsufficientScopeError::new(challenge, scope);
-            Some(StreamableHttpError::InsufficientScope(error))
+            StreamableHttpError::InsufficientScope(error)
         }
+        _ => StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)),
+    })
+}
+
+/// Returns the challenge of a response that requires authorization, or more of it.
+pub(super) fn challenge_of(status: StatusCode, headers: &HeaderMap) -> Option<String> {
+    let challenge = headers.get(WWW_AUTHENTICATE);
+    let challenge = challenge.map(|it| String::from_utf8_lossy(it.as_bytes()).into_owned());
+    match status {
+        // Some servers send no challenge, but mean this one.
+        StatusCode::UNAUTHORIZED => Some(challenge.unwrap_or_else(|| "Bearer".to_owned())),
+        StatusCode::FORBIDDEN => challenge,
         _ => None,
     }
 }

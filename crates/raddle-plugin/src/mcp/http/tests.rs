@@ -1,8 +1,5 @@
 //! The HTTP client against a server on this machine.
 
-use std::convert::Infallible;
-use std::sync::Mutex;
-
 use futures_util::StreamExt as _;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -12,6 +9,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use rmcp::model::{ClientRequest, PingRequest, RequestId};
 use serde_json::{Value, json};
+use std::convert::Infallible;
 use tokio::net::TcpListener;
 
 use super::*;
@@ -257,6 +255,8 @@ async fn a_rejected_token_is_renewed_once() {
         .await;
         let client = client().with_tokens(Arc::new(CountedTokens::default()));
         assert_eq!(outcome(&client, &url, None).await, expected, "{accepted}");
+        let is_challenged = expected != "json None";
+        assert_eq!(client.challenge().is_some(), is_challenged, "{accepted}");
     }
 }
 
