@@ -187,7 +187,8 @@ pub(super) async fn stream_of(
     }
 }
 
-/// Returns the result of a `DELETE`. A server need not support it, and may have dropped the session.
+/// Returns the result of a `DELETE`. A server need not support it, and may have dropped the
+/// session.
 pub(super) fn deletion_of(response: Response<ResponseBody>) -> Result<(), TransportError> {
     let (head, body) = response.into_parts();
     body.discard();

@@ -1,5 +1,7 @@
 //! The HTTP client against a server on this machine.
 
+use std::convert::Infallible;
+
 use futures_util::StreamExt as _;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -9,7 +11,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use rmcp::model::{ClientRequest, PingRequest, RequestId};
 use serde_json::{Value, json};
-use std::convert::Infallible;
 use tokio::net::TcpListener;
 
 use super::*;

@@ -49,7 +49,10 @@ pub(crate) enum OauthError {
     #[error("cannot read {}", .path.display())]
     Read { path: PathBuf, source: io::Error },
     /// The error of the parser could quote a secret, so it is not a source.
-    #[error("{} cannot be read; remove it, and log in again with `raddle mcp login`", .path.display())]
+    #[error(
+        "{} cannot be read; remove it, and log in again with `raddle mcp login`",
+        .path.display()
+    )]
     Malformed { path: PathBuf },
     #[error("cannot write {}", .path.display())]
     Write { path: PathBuf, source: io::Error },

@@ -46,6 +46,20 @@ impl ClientAuth {
             true => Self::Basic,
         }
     }
+
+    /// Selects the method to register: none, unless the authorization server requires a secret.
+    fn requested(supported: Option<&[String]>) -> Self {
+        let needs_secret = supported.is_some_and(|it| !it.iter().any(|it| it == "none"));
+        Self::of(needs_secret, supported)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Public => "none",
+            Self::Post => "client_secret_post",
+            Self::Basic => "client_secret_basic",
+        }
+    }
 }
 
 /// Response of a registration.
@@ -72,12 +86,13 @@ pub(super) async fn register(
 ) -> Result<OauthClient, OauthError> {
     let endpoint = issuer.registration_endpoint.as_deref();
     let endpoint = endpoint.ok_or(OauthError::NoRegistration)?;
+    let supported = issuer.token_endpoint_auth_methods_supported.as_deref();
     let mut client = json!({
         "client_name": "Raddle",
         "redirect_uris": [redirect_uri],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
-        "token_endpoint_auth_method": "none",
+        "token_endpoint_auth_method": ClientAuth::requested(supported).name(),
     });
     if let Some(scopes) = scopes {
         client["scope"] = scopes.into();
@@ -98,10 +113,7 @@ pub(super) async fn register(
         Some("none") => ClientAuth::Public,
         Some("client_secret_post") => ClientAuth::Post,
         Some("client_secret_basic") => ClientAuth::Basic,
-        _ => ClientAuth::of(
-            true,
-            issuer.token_endpoint_auth_methods_supported.as_deref(),
-        ),
+        _ => ClientAuth::of(true, supported),
     };
     Ok(OauthClient {
         id: registration.client_id,
@@ -207,6 +219,26 @@ mod tests {
             let value = document.authorization.as_ref();
             let value = value.map(|it| it.to_str().expect("a text"));
             assert_eq!(value, authorization);
+        }
+    }
+
+    #[test]
+    fn a_secret_is_requested_only_where_it_is_required() {
+        for (supported, expected) in [
+            (None, "none"),
+            (Some(&["client_secret_basic", "none"][..]), "none"),
+            (Some(&["client_secret_basic"][..]), "client_secret_basic"),
+            (
+                Some(&["client_secret_basic", "client_secret_post"][..]),
+                "client_secret_post",
+            ),
+        ] {
+            let supported = supported.map(|it| {
+                let names = it.iter().map(|it| (*it).to_owned());
+                names.collect::<Vec<String>>()
+            });
+            let requested = ClientAuth::requested(supported.as_deref());
+            assert_eq!(requested.name(), expected, "{supported:?}");
         }
     }
 

@@ -96,8 +96,8 @@ impl TokenStore {
         Ok(was_there)
     }
 
-    /// Replaces or removes a credential if it is still stored. Returns the credential that is stored
-    /// now.
+    /// Replaces or removes a credential if it is still stored. Returns the credential that is
+    /// stored now.
     pub(super) fn replace(
         &self,
         name: &str,
