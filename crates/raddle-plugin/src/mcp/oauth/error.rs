@@ -33,6 +33,9 @@ pub(crate) enum OauthError {
     /// The authorization server cannot respond now.
     #[error("the authorization server at {address} responded with HTTP {status}; try again later")]
     Unavailable { address: String, status: u16 },
+    /// The response of the authorization server is invalid.
+    #[error("the authorization server at {address} sent a response that OAuth does not define")]
+    Unexpected { address: String },
     /// The answer came from another issuer than the one that was asked.
     #[error("the answer came from {issuer}, another authorization server; log in again")]
     OtherIssuer { issuer: String },

@@ -12,6 +12,9 @@ use super::discovery::IssuerMetadata;
 use super::error::OauthError;
 use super::fetcher::{Document, Fetcher};
 
+/// Characters shown of a server's error.
+const TEXT_CHARS_MAX: usize = 300;
+
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The client as which Raddle is registered. `Debug` is absent because the secret is one.
@@ -166,26 +169,31 @@ fn escaped(text: &str) -> String {
 
 /// Parses a response. The error does not show it, because it may contain tokens.
 fn parsed<T: for<'a> Deserialize<'a>>(endpoint: &str, bytes: &[u8]) -> Result<T, OauthError> {
-    serde_json::from_slice(bytes).map_err(|_| OauthError::Rejected {
+    serde_json::from_slice(bytes).map_err(|_| OauthError::Unexpected {
         address: endpoint.to_owned(),
-        what: "a response that OAuth does not define".to_owned(),
     })
 }
 
-/// Returns the error of a response.
+/// Returns the error of a response. Only an error that OAuth defines rejects the request for good:
+/// a proxy may have sent any other.
 fn refusal(endpoint: &str, status: StatusCode, bytes: &[u8]) -> OauthError {
     let address = endpoint.to_owned();
-    if status == StatusCode::TOO_MANY_REQUESTS || !status.is_client_error() {
-        let status = status.as_u16();
-        return OauthError::Unavailable { address, status };
-    }
+    let is_final = status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS;
     let response: ErrorResponse = serde_json::from_slice(bytes).unwrap_or_default();
-    let what = match (response.error, response.error_description) {
-        (Some(error), Some(description)) => format!("{error} ({description})"),
-        (Some(text), None) | (None, Some(text)) => text,
-        (None, None) => format!("HTTP {status}"),
-    };
-    OauthError::Rejected { address, what }
+    match response.error.filter(|_| is_final) {
+        Some(error) => {
+            let text = match response.error_description {
+                Some(description) => format!("{error} ({description})"),
+                None => error,
+            };
+            let what = text.chars().take(TEXT_CHARS_MAX).collect();
+            OauthError::Rejected { address, what }
+        }
+        None => {
+            let status = status.as_u16();
+            OauthError::Unavailable { address, status }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -250,7 +258,7 @@ mod tests {
                 r#"{"error":"invalid_grant"}"#,
                 "reported: invalid_grant",
             ),
-            (401, "", "reported: HTTP 401"),
+            (401, "<html>", "try again later"),
             (429, "", "try again later"),
             (502, "<html>", "try again later"),
         ] {
