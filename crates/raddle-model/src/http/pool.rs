@@ -42,7 +42,7 @@ impl RemoteHost {
             Some("http") => false,
             _ => return Err(AddressError("it must begin with https:// or http://")),
         };
-        let authority = uri.authority();
+        let authority = uri.authority().filter(|it| !it.host().is_empty());
         let authority = authority.ok_or(AddressError("it names no host"))?;
         let default_port = if is_safe { 443 } else { 80 };
         Ok(Self {
