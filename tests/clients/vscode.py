@@ -12,7 +12,7 @@ from pathlib import Path
 
 from browser import drive_page
 from codex_shim import install_vscode_shim
-from harness import free_port, require, require_equal, require_no_panic, run_client
+from harness import free_port, require, require_equal, require_no_panic, run_client, wait_until
 from mock_model import MockModel, beyond, calls, held, patches, says
 from recorder import CLIENT, SERVER
 from results import ClientResult
@@ -51,7 +51,10 @@ _DEFAULT = ("vscode-workspace", "on-request", "user")
 _AUTO_REVIEW = ("vscode-workspace", "on-request", "auto_review")
 _FULL_ACCESS = (":danger-full-access", "never", "user")
 
-_NO_REVIEWER = 'There is no reviewing model. With the preset "Auto-Review" the user is asked, as with "Default".'
+_NO_REVIEWER = (
+    'There is no reviewing model. With the preset "Auto-Review" the user is asked, as with "Default'
+    ' Permissions".'
+)
 _NO_DIFF = "The question about a change of files has no diff; the page shows it after the approval."
 _EARLY = (
     "The page does not show a question that comes within moments of a session's first message. The turn"
@@ -75,7 +78,7 @@ def agent_host(bench):
         (_PATCH[0], ""),
         (_ASKED_PATCH[0], "approve"),
         (_CLOSED[0], ""),
-        (_CANCELLED, "cancel"),
+        (_CANCELLED, "cancel", setting.model.address),
     ])
     require_equal("the protocol's version", seen["protocolVersion"], "0.9.0")
     text, command, declined, patch, asked_patch, closed, cancelled = seen["turns"]
@@ -228,6 +231,7 @@ class _Setting:
             [(it.method, it.result["decision"]) for it in asked],
             [(command, "accept"), (command, "decline"), (change, "accept")],
         )
+        wait_until(lambda: len(self._told("turn/completed")) == 7)
         ends = [it["turn"]["status"] for it in self._told("turn/completed")]
         require_equal("the ends of the turns", ends, ["completed"] * 6 + ["interrupted"])
         require_equal("the file of the command", (bench.folder / "cloth.txt").read_text(), "woven\n")
@@ -251,7 +255,8 @@ class _Setting:
         require_equal("the permissions of the turn", found, sent)
 
     def require_open(self):
-        require_equal("the output of the last command", self._last_output(), '"""VS Code, as codeover\n')
+        expected = f"{_CLOSED_FILE.read_text()[:20]}over\n"
+        require_equal("the output of the last command", self._last_output(), expected)
 
     def require_clean(self):
         """Checks that no server panicked, and that every preset ran its command once."""
@@ -296,7 +301,7 @@ class _Host:
     def run(self, preset, turns, *session):
         """Runs a client of the host with a preset of permissions, and returns what it saw.
 
-        `turns` are pairs of a message and the user's act: `approve`, `decline`, `cancel` or nothing.
+        `turns` have a message each, and the user's act: `approve`, `decline`, `cancel` or nothing.
         """
         bench = self._bench
         command = [bench.parts.node, _HOST_PROGRAM, self._address, bench.workspace, preset]

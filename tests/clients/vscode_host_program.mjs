@@ -1,7 +1,8 @@
 // A client of VS Code's agent host: AHP 0.9, which is JSON-RPC over a websocket. Prints what it saw as JSON.
 //
-// Without a session, it creates one. Then it runs turns: arrays of a message and what the user does during the
-// turn, which is `approve`, `decline`, `cancel` or nothing.
+// Without a session, it creates one. Then it runs turns: arrays of a message and the user's act during the
+// turn, which is `approve`, `decline`, `cancel` or nothing. An array with `cancel` also has the address of the
+// model: the turn is cancelled when that holds a response.
 //
 // Usage: node vscode_host_program.mjs ADDRESS FOLDER PRESET TURNS [SESSION]
 
@@ -81,7 +82,7 @@ class Chat {
   }
 
   // Runs a turn, answers what it asks for, and returns what was seen.
-  async turn(text, does) {
+  async turn(text, does, model) {
     const turnId = randomUUID();
     const seen = { text: "", asked: [], results: [] };
     const actions = this.host.actions();
@@ -96,7 +97,7 @@ class Chat {
       if (rejectionReason) throw new Error(`${action.type}: ${rejectionReason}`);
       switch (action.type) {
         case "chat/turnStarted":
-          if (does === "cancel") this.#cancel(turnId);
+          if (does === "cancel") this.#cancel(turnId, model);
           break;
         case "chat/responsePart":
           if (action.part.kind === "markdown") seen.text += action.part.content;
@@ -118,7 +119,8 @@ class Chat {
     }
   }
 
-  #cancel(turnId) {
+  async #cancel(turnId, model) {
+    for (let held = 0; held !== 1; ) ({ held } = await (await fetch(`${model}/requests`)).json());
     this.host.dispatch(this.channel, { type: "chat/turnCancelled", turnId, duration: 1 });
   }
 
@@ -164,7 +166,7 @@ const opened = await host.call("subscribe", { channel: chat.channel });
 seen.earlierTurns = opened.snapshot.state.turns?.length ?? 0;
 
 seen.turns = [];
-for (const [text, does] of JSON.parse(turns)) seen.turns.push(await chat.turn(text, does));
+for (const turn of JSON.parse(turns)) seen.turns.push(await chat.turn(...turn));
 writeSync(1, JSON.stringify(seen));
 host.close();
 
