@@ -55,7 +55,10 @@ _NO_REVIEWER = (
     'There is no reviewing model. With the preset "Auto-Review" the user is asked, as with "Default'
     ' Permissions".'
 )
-_NO_DIFF = "The question about a change of files has no diff; the page shows it after the approval."
+_NO_DIFF = (
+    "The question about a change of files has only the server's reason. The page shows the diff of changes"
+    " that need no approval."
+)
 _EARLY = (
     "The page does not show a question that comes within moments of a session's first message. The turn"
     " waits until it is cancelled."
@@ -150,7 +153,12 @@ def chat_page(bench):
 
     server.stop()
     server = _Page(bench, setting.environment, data)
-    server.drive([("open", _TEXT[0]), ("see", _CANCELLED), *_page_turn(_RESUMED)])
+    server.drive([
+        ("open", _TEXT[0]),
+        ("see", _CANCELLED),
+        ("see", f"add: {bench.folder}/outside.txt"),
+        *_page_turn(_RESUMED),
+    ])
     setting.require_resumed()
     result.works("resume")
 

@@ -39,9 +39,13 @@ const VERBS = {
     }
   },
 
+  // The list closes when the page loads further parts, so it is opened until a row was clicked.
   async preset(name) {
-    await button("Approvals: ").click();
-    await rows.filter({ hasText: name }).first().click();
+    const row = rows.filter({ hasText: name }).first();
+    const click = () => row.click({ timeout: 3_000 }).then(() => true, () => false);
+    do {
+      await button("Approvals: ").click();
+    } while (!(await click()));
     await button(`Approvals: ${name}`).waitFor();
   },
 
