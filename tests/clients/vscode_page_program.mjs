@@ -9,7 +9,6 @@
 //   gone NAME       waits until the chat has no such button
 //   held ADDRESS    waits until the model at the address holds a response
 //   open TITLE      opens a session from the list of sessions
-//   new             starts a session from the list of sessions
 //   picture PATH    takes a screenshot
 //
 // Usage: node vscode_page_program.mjs PLAYWRIGHT CHROMIUM ADDRESS FOLDER STEPS
@@ -74,11 +73,6 @@ const VERBS = {
   async open(title) {
     await command("Chat Agent Sessions: Show Agent Sessions Sidebar");
     await chat.locator(".agent-session-item-row").filter({ hasText: title }).first().click();
-  },
-
-  async new() {
-    await button("New Session").click();
-    await chat.getByText("Delegate to").waitFor();
   },
 
   picture: (path) => page.screenshot({ path }),
