@@ -7,6 +7,7 @@ pub(crate) mod config_loader;
 pub(crate) mod config_problems;
 pub(crate) mod files;
 pub(crate) mod model_list_cache;
+pub(crate) mod offered_skills;
 pub(crate) mod pages;
 pub(crate) mod processes;
 pub(crate) mod profiles;
@@ -32,9 +33,10 @@ use self::agent_deps::AgentDeps;
 use self::catalogue::Catalogue;
 use self::config_loader::{ConfigLoader, ConfigSnapshot};
 use self::model_list_cache::ModelListCache;
+use self::offered_skills::OfferedSkills;
 use self::searches::Searches;
 use self::skill_roots::SkillRoots;
-use self::watches::PathWatcher;
+use self::watches::{PathWatcher, SkillWatches};
 use crate::disk::{DiskExecutor, DiskPool};
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
@@ -64,6 +66,7 @@ pub(crate) struct ServerState {
     pub(crate) searches: Searches,
     pub(crate) skill_roots: SkillRoots,
     pub(crate) watcher: PathWatcher,
+    pub(crate) skill_watches: SkillWatches,
     pub(crate) threads: Threads,
     /// Starts the processes of clients.
     pub(crate) launcher: Launcher,
@@ -96,6 +99,7 @@ impl ServerState {
             true => SearchPath::of_login_shell(launcher.clone()),
             false => SearchPath::default(),
         };
+        let skill_roots = SkillRoots::new(&options.paths);
         let threads = threads(AgentDeps {
             providers: Providers::of(&config),
             launcher: launcher.clone(),
@@ -103,6 +107,7 @@ impl ServerState {
             commands: CommandConfig::of(&config),
             hidden_paths: hidden_paths(&options, &config),
             path,
+            skills: Arc::new(OfferedSkills::new(&options, &config, &skill_roots)),
         });
         Ok(Self {
             options,
@@ -115,8 +120,9 @@ impl ServerState {
             catalogue: Catalogue::default(),
             model_list: ModelListCache::default(),
             searches: Searches::default(),
-            skill_roots: SkillRoots::default(),
+            skill_roots,
             watcher: PathWatcher::default(),
+            skill_watches: SkillWatches::default(),
             threads,
             launcher,
             sandbox,

@@ -43,6 +43,7 @@ pub(crate) fn open(
         commands,
         hidden_paths: own,
         path,
+        skills,
     } = deps;
     let sandbox_service = sandbox.clone();
     let tools = BuiltInTools::new(raddle_tools::Options {
@@ -78,6 +79,7 @@ pub(crate) fn open(
             sandbox: sandbox_service,
         }),
         webhook: Arc::new(HttpWebhook::default()),
+        skills,
         clock: now,
         node,
         liveness: Arc::new(LocalPeers { folder }),

@@ -1,8 +1,10 @@
 //! The dependencies of live threads: model providers, and how commands are started.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use raddle_config::{CommandConfig, Providers};
+use raddle_core::ports::Skills;
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 
 /// The dependencies from which the binary builds the live threads.
@@ -20,4 +22,6 @@ pub struct AgentDeps {
     pub hidden_paths: Vec<PathBuf>,
     /// The `PATH` of commands.
     pub path: SearchPath,
+    /// The skills that the model may use.
+    pub skills: Arc<dyn Skills>,
 }
