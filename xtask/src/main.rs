@@ -17,6 +17,7 @@ mod changelog;
 mod ci;
 mod clients;
 mod docs;
+mod failure_text;
 mod fuzz;
 mod r#gen;
 mod generated;

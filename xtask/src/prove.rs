@@ -1,6 +1,6 @@
-//! Full-size proofs: the checks that CI samples, run at length. At most an hour each. Results are
-//! recorded in `docs/proofs.json`, including failures. The next run of any proof records one that
-//! was interrupted.
+//! Full-size proofs: the checks that CI samples, run at length, for minutes or up to two hours.
+//! Results are recorded in `docs/proofs.json`, including failures with their reason. The next run of
+//! any proof records one that was interrupted.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

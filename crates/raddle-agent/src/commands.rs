@@ -194,7 +194,8 @@ impl Threads {
     }
 
     /// Subscribes to a thread. The subscriber first receives the reply. Then it receives the open
-    /// items, or the records after its cursor; then the open requests; then live events.
+    /// items, or the records after its cursor; then the open requests; then live events. An
+    /// archived thread is rejected.
     pub async fn resume<F>(&self, id: ThreadId, request: SubscribeRequest, reply: F)
     where
         F: FnOnce(Result<SubscribeResult, AgentError>) -> BoxFuture<'static, bool> + Send + 'static,

@@ -298,6 +298,16 @@ impl Threads {
             .unwrap_or_else(|_| Some("the rules cannot be read; see the server's log".to_owned()))
     }
 
+    /// Returns why the operator's rules deny a tool that a client calls itself, or `None` if it is
+    /// allowed.
+    pub async fn objection_to_tool(&self, name: String) -> Option<String> {
+        let policy = self.shared.tool_gate.policy().await;
+        match policy {
+            Some(policy) => policy.objection_to_tool(&name),
+            None => Some("the rules cannot be read; see the server's log".to_owned()),
+        }
+    }
+
     /// Returns why the operator's rules deny each of these sandboxes, in order; `None` where one is
     /// allowed. It checks whether the rules have changed, as [`Rulebook::policy`] does, and may
     /// block on the disk.
@@ -431,6 +441,7 @@ impl ThreadRegistry {
         retention: Retention,
         starter: Option<NewSubscriber>,
     ) -> Handle {
+        self.tool_gate.prepare(&settings);
         let (sender, inbox) = mpsc::channel(INBOX);
         let (snapshot_tx, snapshot) = watch::channel(Snapshot {
             settings: Arc::new(settings),

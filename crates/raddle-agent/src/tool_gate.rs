@@ -103,6 +103,13 @@ impl ToolGate {
         }
     }
 
+    /// Starts what the tools of a thread need, in the background.
+    pub(crate) fn prepare(&self, settings: &Settings) {
+        if !settings.no_environment {
+            self.tools.prepare(settings);
+        }
+    }
+
     /// Judges a call in a thread with these settings. `granted` holds the acts approved for the
     /// session.
     pub(crate) async fn judge(

@@ -81,6 +81,11 @@ impl CommandConfig {
         Ok(self.config.refresh()?.hosts()?)
     }
 
+    /// Whether the configuration lists the hosts that commands may reach.
+    pub fn lists_hosts(&self) -> bool {
+        self.config.state().value("sandbox_network").is_some()
+    }
+
     /// Whether the model may use a login shell. Does not block: reads the configuration as last
     /// loaded.
     pub fn allows_login_shell(&self) -> bool {

@@ -13,4 +13,4 @@
 
 mod mcp;
 
-pub use mcp::{McpRegistry, McpTools, Operator, Options};
+pub use mcp::{McpRegistry, McpTools, NetworkAccess, Operator, Options};

@@ -14,6 +14,6 @@ mod tool_name;
 mod tool_table;
 mod tools;
 
-pub use launch::Operator;
+pub use launch::{NetworkAccess, Operator};
 pub use registry::{McpRegistry, Options};
 pub use tools::McpTools;

@@ -12,6 +12,7 @@ pub(crate) mod fs;
 pub(crate) mod fuzzy_file_search;
 pub(crate) mod hooks;
 pub(crate) mod initialize;
+pub(crate) mod mcp_server;
 pub(crate) mod mcp_server_status;
 pub(crate) mod model;
 pub(crate) mod model_provider;

@@ -34,5 +34,5 @@ pub use options::Options;
 pub use peers::Peers;
 pub use raddle_config::Paths;
 pub use server::Server;
-pub use services::agent_deps::AgentDeps;
+pub use services::agent_deps::{AgentDeps, AgentParts};
 pub use services::config_problems::config_problems;

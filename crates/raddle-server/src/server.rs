@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use raddle_agent::Threads;
 use raddle_config::ConfigError;
 use raddle_rpc::{AdminPages, Connection, Transport};
 use tokio::sync::{mpsc, watch};
@@ -13,7 +12,7 @@ use tokio::time::timeout;
 use crate::draining::DrainPhase;
 use crate::options::Options;
 use crate::services::ServerState;
-use crate::services::agent_deps::AgentDeps;
+use crate::services::agent_deps::{AgentDeps, AgentParts};
 use crate::{connection, status_pages};
 
 /// A running server. Its connections share all state behind the gate.
@@ -27,14 +26,15 @@ pub struct Server {
 }
 
 impl Server {
-    /// Reads the configuration and opens the server's state. `threads` builds the live threads from
-    /// the dependencies it gets.
-    pub fn open<F>(options: Options, threads: F) -> Result<Self, ConfigError>
+    /// Reads the configuration and opens the server's state. `agent` builds the live threads, and
+    /// what belongs to them, from the dependencies it gets.
+    pub fn open<F, A>(options: Options, agent: F) -> Result<Self, ConfigError>
     where
-        F: FnOnce(AgentDeps) -> Threads,
+        F: FnOnce(AgentDeps) -> A,
+        A: Into<AgentParts>,
     {
         Ok(Self {
-            state: Arc::new(ServerState::open(options, threads)?),
+            state: Arc::new(ServerState::open(options, agent)?),
             connections: JoinSet::new(),
             relayed: JoinSet::new(),
             draining: watch::Sender::new(DrainPhase::Serving),

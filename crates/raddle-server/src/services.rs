@@ -23,12 +23,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use raddle_agent::Threads;
-use raddle_config::{CommandConfig, Config, ConfigError, Providers, State};
+use raddle_config::{CommandConfig, Config, ConfigError, McpConfig, Providers, State};
+use raddle_core::ports::McpServers;
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 use tokio::sync::oneshot;
 
 use self::accounts::Accounts;
-use self::agent_deps::AgentDeps;
+use self::agent_deps::{AgentDeps, AgentParts};
 use self::catalogue::Catalogue;
 use self::config_loader::{ConfigLoader, ConfigSnapshot};
 use self::model_list_cache::ModelListCache;
@@ -65,6 +66,8 @@ pub(crate) struct ServerState {
     pub(crate) skill_roots: SkillRoots,
     pub(crate) watcher: PathWatcher,
     pub(crate) threads: Threads,
+    /// The MCP servers whose tools the threads use.
+    pub(crate) mcp: Arc<dyn McpServers>,
     /// Starts the processes of clients.
     pub(crate) launcher: Launcher,
     /// The sandbox around these processes.
@@ -75,9 +78,10 @@ pub(crate) struct ServerState {
 }
 
 impl ServerState {
-    pub(crate) fn open<F>(options: Options, threads: F) -> Result<Self, ConfigError>
+    pub(crate) fn open<F, A>(options: Options, agent: F) -> Result<Self, ConfigError>
     where
-        F: FnOnce(AgentDeps) -> Threads,
+        F: FnOnce(AgentDeps) -> A,
+        A: Into<AgentParts>,
     {
         let config = Arc::new(Config::open(&options.paths, &options.overrides)?);
         for warning in config.warnings() {
@@ -96,14 +100,16 @@ impl ServerState {
             true => SearchPath::of_login_shell(launcher.clone()),
             false => SearchPath::default(),
         };
-        let threads = threads(AgentDeps {
+        let parts = agent(AgentDeps {
             providers: Providers::of(&config),
             launcher: launcher.clone(),
             sandbox: sandbox.clone(),
             commands: CommandConfig::of(&config),
+            mcp: McpConfig::of(&config),
             hidden_paths: hidden_paths(&options, &config),
             path,
         });
+        let AgentParts { threads, mcp } = parts.into();
         Ok(Self {
             options,
             lanes: Lanes::default(),
@@ -118,6 +124,7 @@ impl ServerState {
             skill_roots: SkillRoots::default(),
             watcher: PathWatcher::default(),
             threads,
+            mcp,
             launcher,
             sandbox,
             panicked_connections: AtomicU64::new(0),

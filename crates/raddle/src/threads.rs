@@ -11,12 +11,13 @@ use raddle_core::ports::{
     AmendError, AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page,
     PageQuery, Pages, ReadError, Rulebook, Summary, TurnEntry,
 };
-use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, ThreadId, TurnId};
+use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, Settings, ThreadId, TurnId};
 use raddle_providers::clock::now;
 use raddle_providers::{ConfiguredModels, VendorClient};
 use raddle_rpc::{Connection, DialError, PeerListener, dial};
 use raddle_sandbox::{SandboxService, Tier, egress};
-use raddle_server::{AgentDeps, Peers};
+use raddle_plugin::{McpRegistry, McpTools, NetworkAccess};
+use raddle_server::{AgentDeps, AgentParts, Peers};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 use raddle_tools::{BuiltInTools, HostsError, Operator};
 use tokio::sync::{OnceCell, mpsc};
@@ -35,26 +36,38 @@ pub(crate) fn open(
     recovery: Recovery,
     vendor_client: &VendorClient,
     peer_connections: mpsc::Sender<Connection>,
-) -> Threads {
+) -> AgentParts {
     let AgentDeps {
         providers,
         launcher,
         sandbox,
         commands,
+        mcp,
         hidden_paths: own,
         path,
     } = deps;
     let sandbox_service = sandbox.clone();
-    let tools = BuiltInTools::new(raddle_tools::Options {
+    let command_rules = Arc::new(CommandRules {
+        commands,
+        rules: rules.clone(),
+    });
+    let mcp = McpRegistry::new(raddle_plugin::Options {
+        config: mcp,
+        launcher: launcher.clone(),
+        sandbox: sandbox.clone(),
+        operator: command_rules.clone(),
+        own: own.clone(),
+        path: path.clone(),
+        cache: home.join("mcp"),
+    });
+    let built_in = BuiltInTools::new(raddle_tools::Options {
         launcher,
         sandbox,
-        operator: Arc::new(CommandRules {
-            commands,
-            rules: rules.clone(),
-        }),
+        operator: command_rules,
         own,
         path,
     });
+    let tools = McpTools::new(Arc::new(built_in), mcp.clone());
     let folder = folder(home);
     // Never the name of another process, not even of a dead one.
     let node = ThreadId::mint().to_string();
@@ -64,7 +77,7 @@ pub(crate) fn open(
         peer_connections,
     ));
     let memory = Arc::new(MemoryJournal::new());
-    Threads::new(Options {
+    let threads = Threads::new(Options {
         journal: journal.clone(),
         pages: journal.clone(),
         blobs: journal,
@@ -82,7 +95,11 @@ pub(crate) fn open(
         node,
         liveness: Arc::new(LocalPeers { folder }),
         recovery,
-    })
+    });
+    AgentParts {
+        threads,
+        mcp: Arc::new(mcp),
+    }
 }
 
 /// The other processes of a home.
@@ -122,6 +139,35 @@ impl Operator for CommandRules {
 
     fn closed_below(&self, folder: &str) -> Vec<PathPattern> {
         self.rules.policy().closed_below(folder)
+    }
+}
+
+impl raddle_plugin::Operator for CommandRules {
+    fn network(&self) -> NetworkAccess {
+        if self.rules.policy().managed.network_off {
+            return NetworkAccess::None;
+        }
+        match (Operator::hosts(self), self.commands.lists_hosts()) {
+            (Ok(_), false) => NetworkAccess::Open,
+            (Ok(hosts), true) => NetworkAccess::Listed(hosts),
+            (Err(error), _) => {
+                tracing::warn!(%error, "MCP servers have no network");
+                NetworkAccess::None
+            }
+        }
+    }
+
+    fn accepts_second(&self) -> bool {
+        self.commands.accepts_second()
+    }
+
+    fn objection(&self, words: &[String]) -> Option<String> {
+        let script = raddle_tools::shell::parse_words(words);
+        self.rules.policy().objection_to_configured(&script)
+    }
+
+    fn workspaces(&self, settings: &Settings) -> Vec<PathBuf> {
+        raddle_tools::workspaces(settings)
     }
 }
 

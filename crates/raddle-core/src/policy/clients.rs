@@ -35,6 +35,19 @@ impl Policy {
         self.managed_denial(script).or_else(by_sandbox)
     }
 
+    /// Returns the operator's objection to a tool that a client calls itself; `None` if it is
+    /// allowed.
+    pub fn objection_to_tool(&self, name: &str) -> Option<String> {
+        let is_denied = |rule: &&Rule| {
+            rule.layer == Layer::Managed
+                && rule.verdict == Verdict::Deny
+                && rule.is_about_tool(name)
+        };
+        let rule = self.rules.iter().find(is_denied)?;
+        let reason = rule.reason.as_deref().unwrap_or("ask the operator");
+        Some(format!("the managed rule `{rule}` forbids it; {reason}"))
+    }
+
     /// Returns the reason of a managed rule that denies a script.
     fn managed_denial(&self, script: &ParsedScript) -> Option<String> {
         let is_denied =

@@ -1,15 +1,21 @@
 //! MCP servers, as clients see them.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use super::BoxFuture;
 use crate::Settings;
 
 /// The MCP servers of the configuration.
-pub trait McpServers: Send + Sync {
+pub trait McpServers: fmt::Debug + Send + Sync {
     /// Returns the state of each server for threads with these settings, in the order of names.
     /// It starts enabled servers that do not run, and waits a limited time for those that start.
-    fn snapshots<'a>(&'a self, settings: &'a Settings) -> BoxFuture<'a, Vec<McpServerSnapshot>>;
+    /// Without settings, any running instance of a server counts.
+    fn snapshots<'a>(
+        &'a self,
+        settings: Option<&'a Settings>,
+    ) -> BoxFuture<'a, Vec<McpServerSnapshot>>;
 
     /// Reads the configuration again. Servers whose configuration changed are stopped.
     fn reload(&self) -> BoxFuture<'_, ()>;
@@ -17,7 +23,7 @@ pub trait McpServers: Send + Sync {
     /// Reads a resource of a server, and returns the contents in MCP's form.
     fn read_resource<'a>(
         &'a self,
-        settings: &'a Settings,
+        settings: Option<&'a Settings>,
         server: &'a str,
         uri: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Value>, McpError>>;
@@ -99,7 +105,7 @@ pub enum McpError {
 pub struct NoMcpServers;
 
 impl McpServers for NoMcpServers {
-    fn snapshots<'a>(&'a self, _: &'a Settings) -> BoxFuture<'a, Vec<McpServerSnapshot>> {
+    fn snapshots<'a>(&'a self, _: Option<&'a Settings>) -> BoxFuture<'a, Vec<McpServerSnapshot>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 
@@ -109,7 +115,7 @@ impl McpServers for NoMcpServers {
 
     fn read_resource<'a>(
         &'a self,
-        _: &'a Settings,
+        _: Option<&'a Settings>,
         server: &'a str,
         _: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Value>, McpError>> {

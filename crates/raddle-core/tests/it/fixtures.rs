@@ -394,7 +394,7 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             };
             end_model(call, ModelEnd::Failed { error }, "")
         }
-        "condensed" => Command::Compact(Compact {
+        "compacted" => Command::Compact(Compact {
             call,
             item: word(1).into(),
             summary: word(2).to_owned(),
@@ -713,7 +713,7 @@ pub fn show(body: &RecordBody, began: Timestamp) -> String {
             };
             let purpose = match it.purpose {
                 Purpose::Answer => "",
-                Purpose::Compact => " to condense",
+                Purpose::Compact => " to compact",
             };
             let route = match (&it.provider, &it.model) {
                 (Some(provider), Some(model)) => format!(" of {provider}/{model}"),

@@ -67,7 +67,8 @@ impl FromStr for Endpoint {
             Some("http") => false,
             _ => return Err(error("it must begin with https:// or http://")),
         };
-        let authority = uri.authority().ok_or_else(|| error("it names no host"))?;
+        let authority = uri.authority().filter(|it| !it.host().is_empty());
+        let authority = authority.ok_or_else(|| error("it names no host"))?;
         let default_port = if is_safe { 443 } else { 80 };
         let (host, port) = (
             authority.host(),

@@ -124,11 +124,7 @@ impl Call {
         } = self;
         let mut params = CallToolRequestParams::new(tool);
         params.arguments = arguments;
-        let request = ClientRequest::CallToolRequest(CallToolRequest {
-            method: Default::default(),
-            params,
-            extensions: Default::default(),
-        });
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::no_options();
         let mut handle = peer.send_request_with_option(request, options).await?;
         let (_open, mut progress) = calls.open(handle.progress_token.clone());

@@ -109,6 +109,7 @@ impl Content {
             ContentBlock::ResourceLink(it) => {
                 self.line(&format!("[Resource {}: {}]", it.name, it.uri));
             }
+            _ => self.line("[Content of an unknown kind is left out.]"),
         }
     }
 

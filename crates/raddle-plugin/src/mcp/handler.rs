@@ -1,4 +1,5 @@
 //! Messages that an MCP server sends on its own.
+#![expect(deprecated, reason = "servers of the previous revision still send log messages")]
 
 use std::sync::Arc;
 
@@ -37,7 +38,6 @@ impl ClientHandler for Handler {
         self.tools_changed.notify_one();
     }
 
-    #[expect(deprecated, reason = "servers of the previous revision still send log messages")]
     async fn on_logging_message(
         &self,
         params: LoggingMessageNotificationParam,

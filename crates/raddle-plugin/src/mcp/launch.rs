@@ -15,6 +15,8 @@ use raddle_sandbox::{
     environment, named_program, own_path,
 };
 
+use super::tool_name::folder_name;
+
 /// Wait for files that an approved command holds. Beyond it, the server may only read the folders
 /// around them.
 const HELD_WAIT: Duration = Duration::from_secs(5);
@@ -27,6 +29,9 @@ pub trait Operator: Send + Sync {
 
     /// Whether servers may write folders in a second-tier sandbox, which protects no names there.
     fn accepts_second(&self) -> bool;
+
+    /// Returns why the operator's policy forbids a server that runs without a sandbox, if it does.
+    fn objection(&self, words: &[String]) -> Option<String>;
 
     /// Returns the folders of a thread, and all others that its sandboxed commands may write. No
     /// program is started from there.
@@ -61,6 +66,8 @@ pub(crate) struct LaunchDeps {
 pub(crate) enum LaunchError {
     #[error("the command `{command}` cannot be used: {error}")]
     Program { command: String, error: ProgramError },
+    #[error("it would run without a sandbox, and {0}")]
+    Forbidden(String),
     #[error("the thread's folder is the whole disk; start the thread in a folder")]
     WholeDisk,
     #[error("its cache folder {} cannot be created: {error}", path.display())]
@@ -114,7 +121,7 @@ impl LaunchDeps {
         let McpTransport::Stdio { command, args, cwd, .. } = &server.transport else {
             return Err(LaunchError::Internal);
         };
-        let cache = self.cache.join(&server.name);
+        let cache = self.cache.join(folder_name(&server.name));
         std::fs::create_dir_all(&cache).map_err(|error| LaunchError::Cache {
             path: cache.clone(),
             error,
@@ -129,12 +136,19 @@ impl LaunchDeps {
             program: program.file.into(),
             args: args.iter().map(OsString::from).collect(),
             cwd: match cwd {
-                Some(cwd) => cwd.clone(),
+                Some(cwd) => Path::new(settings.real(&settings.cwd)).join(cwd),
                 None => PathBuf::from(settings.real(&settings.cwd)),
             },
             env: variables(&server.transport, program.path, &cache),
         };
-        Ok((launch, self.confinement(server, settings, cache)?))
+        let confinement = self.confinement(server, settings, cache)?;
+        if confinement.policy == Policy::FullAccess {
+            let words: Vec<String> = [command].into_iter().chain(args).cloned().collect();
+            if let Some(objection) = self.operator.objection(&words) {
+                return Err(LaunchError::Forbidden(objection));
+            }
+        }
+        Ok((launch, confinement))
     }
 
     /// Returns the sandbox of a server: that of the thread, with a cache folder and the network.

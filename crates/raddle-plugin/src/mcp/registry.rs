@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use raddle_config::{McpConfig, McpServer, McpTransport};
-use raddle_core::Settings;
+use raddle_core::{Sandbox, Settings};
 use raddle_core::ports::{
     BoxFuture, McpError, McpServerSnapshot, McpServerState, McpServers,
 };
@@ -70,6 +70,10 @@ impl fmt::Debug for McpRegistry {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct InstanceKey {
     server: Arc<McpServer>,
+    /// Real path of the working folder.
+    cwd: PathBuf,
+    /// Whether the server may write the workspace.
+    can_write: bool,
     /// Real paths of the folders, and the sandbox; empty for a server that has no process here.
     scope: String,
 }
@@ -88,6 +92,11 @@ impl InstanceKey {
         };
         Self {
             server: server.clone(),
+            cwd: match server.transport {
+                McpTransport::Http { .. } => PathBuf::new(),
+                McpTransport::Stdio { .. } => settings.real(&settings.cwd).into(),
+            },
+            can_write: matches!(settings.sandbox, Sandbox::WorkspaceWrite { .. }),
             scope,
         }
     }
@@ -156,6 +165,30 @@ impl McpRegistry {
         of_server.collect()
     }
 
+    /// Returns the instances for threads with these settings. Without settings, one that runs is
+    /// returned for each server; those that do not run are started for no folder in particular.
+    fn of(&self, settings: Option<&Settings>) -> Vec<Arc<Instance>> {
+        if let Some(settings) = settings {
+            return self.of_thread(settings);
+        }
+        let current = self.inner.config.current().servers;
+        let is_running = |server: &Arc<McpServer>| {
+            let instances = self.instances();
+            let mut running = instances.iter().filter(|(_, it)| !it.is_stopped());
+            let found = running.find(|(key, _)| key.server == *server);
+            found.map(|(_, it)| it.clone())
+        };
+        let enabled = current.iter().filter(|it| it.enabled);
+        let running: Option<Vec<Arc<Instance>>> = enabled.map(is_running).collect();
+        running.unwrap_or_else(|| {
+            let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
+            self.of_thread(&Settings {
+                cwd: cwd.to_string_lossy().into_owned(),
+                ..Settings::default()
+            })
+        })
+    }
+
     /// Returns the tool that the model knows by this name.
     pub(crate) fn tool(&self, settings: &Settings, name: &str) -> Option<ConnectedTool> {
         let instances = self.of_thread(settings).into_iter();
@@ -171,15 +204,16 @@ impl McpRegistry {
         tools.next()
     }
 
-    /// Stops the instances of a thread's folders that run no call, before an approved command runs
-    /// outside the sandbox: no sandboxed process may write the files that its approval covers. The
-    /// next model call starts them again.
+    /// Stops the instances that may write around a thread's folder and run no call, before an
+    /// approved command runs outside the sandbox: no sandboxed process may write the files that the
+    /// approval covers. The next model call starts them again.
     pub(crate) async fn pause(&self, settings: &Settings) {
-        let cwd = settings.real(&settings.cwd);
+        let cwd = Path::new(settings.real(&settings.cwd));
         let paused: Vec<Arc<Instance>> = {
             let mut instances = self.instances();
             let is_paused = |key: &InstanceKey, it: &Arc<Instance>| {
-                key.scope.contains(cwd) && it.calls.count() == 0
+                let overlaps = key.cwd.starts_with(cwd) || cwd.starts_with(&key.cwd);
+                key.can_write && overlaps && it.calls.count() == 0
             };
             let paused = instances.extract_if(|key, it| is_paused(key, it));
             paused.map(|(_, it)| it).collect()
@@ -192,10 +226,10 @@ impl McpRegistry {
     /// Returns the connected instance of a server.
     async fn connected(
         &self,
-        settings: &Settings,
+        settings: Option<&Settings>,
         server: &str,
     ) -> Result<(Arc<Instance>, Arc<Session>), McpError> {
-        let mut instances = self.of_thread(settings).into_iter();
+        let mut instances = self.of(settings).into_iter();
         let instance = instances.find(|it| it.server.name == server);
         let instance = instance.ok_or_else(|| McpError::UnknownServer(server.to_owned()))?;
         let error = match instance.settled().await {
@@ -216,7 +250,10 @@ pub(crate) fn identity(server: &McpServer) -> String {
 }
 
 impl McpServers for McpRegistry {
-    fn snapshots<'a>(&'a self, settings: &'a Settings) -> BoxFuture<'a, Vec<McpServerSnapshot>> {
+    fn snapshots<'a>(
+        &'a self,
+        settings: Option<&'a Settings>,
+    ) -> BoxFuture<'a, Vec<McpServerSnapshot>> {
         Box::pin(async move {
             let config = self.inner.config.clone();
             let loaded = tokio::task::spawn_blocking(move || config.refresh()).await;
@@ -224,7 +261,7 @@ impl McpServers for McpRegistry {
                 Ok(Ok(it)) => it,
                 _ => self.inner.config.current(),
             };
-            let instances = self.of_thread(settings);
+            let instances = self.of(settings);
             let settled = async {
                 for instance in &instances {
                     instance.settled().await;
@@ -265,7 +302,7 @@ impl McpServers for McpRegistry {
 
     fn read_resource<'a>(
         &'a self,
-        settings: &'a Settings,
+        settings: Option<&'a Settings>,
         server: &'a str,
         uri: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Value>, McpError>> {
@@ -291,7 +328,7 @@ impl McpServers for McpRegistry {
         arguments: Option<Value>,
     ) -> BoxFuture<'a, Result<Value, McpError>> {
         Box::pin(async move {
-            let (instance, session) = self.connected(settings, server).await?;
+            let (instance, session) = self.connected(Some(settings), server).await?;
             if session.tools.of_own_name(tool).is_none() {
                 return Err(McpError::UnknownTool {
                     server: server.to_owned(),

@@ -15,9 +15,19 @@ const DIGEST_DIGITS: usize = 8;
 /// Returns the model's name for a tool: `mcp__SERVER__TOOL`. A name that vendors do not accept is
 /// shortened or cleaned, and then ends with a digest, so that two tools never share a name.
 pub(crate) fn model_name(server: &str, tool: &str) -> String {
-    let plain = format!("{PREFIX}{server}__{tool}");
+    accepted(format!("{PREFIX}{server}__{tool}"))
+}
+
+/// Returns the name of a server's folder. The server's own name may contain slashes.
+pub(crate) fn folder_name(server: &str) -> String {
+    accepted(server.to_owned())
+}
+
+/// Returns a text if it consists of letters, digits, `_` and `-` and is not too long. Otherwise
+/// returns it shortened and cleaned, with a digest at its end.
+fn accepted(plain: String) -> String {
     let is_accepted = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-');
-    if plain.len() <= NAME_BYTES_MAX && plain.chars().all(is_accepted) && !tool.is_empty() {
+    if plain.len() <= NAME_BYTES_MAX && plain.chars().all(is_accepted) {
         return plain;
     }
     let digest = HEXLOWER.encode(&Sha256::digest(plain.as_bytes()));

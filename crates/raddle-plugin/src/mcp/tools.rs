@@ -278,9 +278,7 @@ impl Tools for McpTools {
 
     fn prepare(&self, settings: &Settings) {
         self.built_in.prepare(settings);
-        if !settings.no_environment {
-            self.registry.of_thread(settings);
-        }
+        self.registry.of_thread(settings);
     }
 
     fn intent<'a>(

@@ -1,8 +1,11 @@
 //! The dependencies of live threads: model providers, and how commands are started.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use raddle_config::{CommandConfig, Providers};
+use raddle_agent::Threads;
+use raddle_config::{CommandConfig, McpConfig, Providers};
+use raddle_core::ports::{McpServers, NoMcpServers};
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 
 /// The dependencies from which the binary builds the live threads.
@@ -16,8 +19,27 @@ pub struct AgentDeps {
     pub sandbox: SandboxService,
     /// The configuration of commands.
     pub commands: CommandConfig,
+    /// The configuration of MCP servers.
+    pub mcp: McpConfig,
     /// Paths hidden from commands in a sandbox.
     pub hidden_paths: Vec<PathBuf>,
     /// The `PATH` of commands.
     pub path: SearchPath,
+}
+
+/// The parts of the agent that the server serves.
+pub struct AgentParts {
+    /// The live threads.
+    pub threads: Threads,
+    /// The MCP servers whose tools the threads use.
+    pub mcp: Arc<dyn McpServers>,
+}
+
+impl From<Threads> for AgentParts {
+    fn from(threads: Threads) -> Self {
+        Self {
+            threads,
+            mcp: Arc::new(NoMcpServers),
+        }
+    }
 }

@@ -17,7 +17,7 @@ pub(crate) mod snippets;
 pub(crate) mod view;
 
 pub(crate) use self::environment::RequestedEnvironment;
-pub(crate) use self::existence::check_exists;
+pub(crate) use self::existence::{check_exists, settings_of};
 pub(crate) use self::injected_items::injected;
 pub(crate) use self::input::{message, message_to_queue};
 pub(crate) use self::overrides::Overrides;
@@ -168,6 +168,13 @@ pub(crate) fn refused(id: ThreadId, error: AgentError) -> WireError {
         AgentError::Read(ReadError::NotFound) | AgentError::Refused(Refusal::Deleted) => {
             WireError::Refused(format!("thread not found: {id}").into())
         }
+        // Clients recognise the first sentence.
+        AgentError::Archived => {
+            let what = format!(
+                "session {id} is archived. Restore it with thread/unarchive, then resume it"
+            );
+            WireError::Refused(what.into())
+        }
         error => failed(error),
     }
 }
@@ -191,7 +198,9 @@ pub(crate) fn failed(error: AgentError) -> WireError {
             node,
             why: "it is alive".to_owned(),
         },
-        error @ AgentError::TooLong => WireError::Refused(error.to_string().into()),
+        error @ (AgentError::TooLong | AgentError::Archived) => {
+            WireError::Refused(error.to_string().into())
+        }
         AgentError::Ended => WireError::Overloaded,
     }
 }

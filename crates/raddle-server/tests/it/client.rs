@@ -57,7 +57,7 @@ impl ClientWire for MemoryWire {
 }
 
 impl Harness {
-    /// Returns the default options for this stage.
+    /// Returns the default options for this harness.
     pub fn options(&self) -> Options {
         let paths = Paths {
             home: self.home.clone(),

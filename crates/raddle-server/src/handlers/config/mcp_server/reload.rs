@@ -1,14 +1,18 @@
-//! `config/mcpServer/reload`: reload the configuration of MCP servers. The server connects to none,
-//! so there is nothing to reload.
+//! `config/mcpServer/reload`: reload the configuration of MCP servers.
 
 use std::sync::Arc;
 
 use raddle_protocol::McpServerRefreshResponse;
 use raddle_protocol::methods::ConfigMcpServerReload;
 
-use crate::call::Call;
+use crate::call::Request;
 use crate::services::ServerState;
+use crate::wire_error::WireError;
 
-pub(crate) fn handle(_state: &Arc<ServerState>, call: Call<ConfigMcpServerReload>) {
-    call.reply.ok(&McpServerRefreshResponse {});
+pub(crate) async fn handle(
+    state: Arc<ServerState>,
+    _: Request<ConfigMcpServerReload>,
+) -> Result<McpServerRefreshResponse, WireError> {
+    state.mcp.reload().await;
+    Ok(McpServerRefreshResponse {})
 }

@@ -1,0 +1,2 @@
+pub(crate) mod resource;
+pub(crate) mod tool;
