@@ -8,7 +8,7 @@ mod summary;
 mod tools;
 mod webhook;
 
-pub use mcp::{McpError, McpServerSnapshot, McpServerState, McpServers, NoMcpServers};
+pub use mcp::{McpError, McpListener, McpServerSnapshot, McpServerState, McpServers, NoMcpServers};
 pub use model::{FreeformSpec, Model, ModelAnswer, ModelEvent, Prompt, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Page, PageCursor, PageQuery, TurnEntry};
 pub use rulebook::{AmendError, Rulebook};

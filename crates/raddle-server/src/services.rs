@@ -6,6 +6,7 @@ pub(crate) mod catalogue;
 pub(crate) mod config_loader;
 pub(crate) mod config_problems;
 pub(crate) mod files;
+pub(crate) mod mcp_status;
 pub(crate) mod model_list_cache;
 pub(crate) mod pages;
 pub(crate) mod processes;
@@ -110,6 +111,10 @@ impl ServerState {
             path,
         });
         let AgentParts { threads, mcp } = parts.into();
+        let announcer = threads.clone();
+        mcp.subscribe(Box::new(move |name, state| {
+            announcer.announce(mcp_status::startup_status(name, state).into());
+        }));
         Ok(Self {
             options,
             lanes: Lanes::default(),

@@ -12,11 +12,11 @@ use raddle_core::ports::{
     PageQuery, Pages, ReadError, Rulebook, Summary, TurnEntry,
 };
 use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, Settings, ThreadId, TurnId};
+use raddle_plugin::{McpRegistry, McpTools, NetworkAccess};
 use raddle_providers::clock::now;
 use raddle_providers::{ConfiguredModels, VendorClient};
 use raddle_rpc::{Connection, DialError, PeerListener, dial};
 use raddle_sandbox::{SandboxService, Tier, egress};
-use raddle_plugin::{McpRegistry, McpTools, NetworkAccess};
 use raddle_server::{AgentDeps, AgentParts, Peers};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 use raddle_tools::{BuiltInTools, HostsError, Operator};

@@ -17,6 +17,9 @@ pub trait McpServers: fmt::Debug + Send + Sync {
         settings: Option<&'a Settings>,
     ) -> BoxFuture<'a, Vec<McpServerSnapshot>>;
 
+    /// Passes every later change of a server's state to this listener. The first listener counts.
+    fn subscribe(&self, listener: McpListener);
+
     /// Reads the configuration again. Servers whose configuration changed are stopped.
     fn reload(&self) -> BoxFuture<'_, ()>;
 
@@ -37,6 +40,9 @@ pub trait McpServers: fmt::Debug + Send + Sync {
         arguments: Option<Value>,
     ) -> BoxFuture<'a, Result<Value, McpError>>;
 }
+
+/// Receives changes of the state of servers: the name of the server, and its new state.
+pub type McpListener = Box<dyn Fn(&str, &McpServerState) + Send + Sync>;
 
 /// State of an MCP server.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,6 +114,8 @@ impl McpServers for NoMcpServers {
     fn snapshots<'a>(&'a self, _: Option<&'a Settings>) -> BoxFuture<'a, Vec<McpServerSnapshot>> {
         Box::pin(std::future::ready(Vec::new()))
     }
+
+    fn subscribe(&self, _: McpListener) {}
 
     fn reload(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))

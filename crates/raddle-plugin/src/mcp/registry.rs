@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use raddle_config::{McpConfig, McpServer, McpTransport};
-use raddle_core::{Sandbox, Settings};
 use raddle_core::ports::{
-    BoxFuture, McpError, McpServerSnapshot, McpServerState, McpServers,
+    BoxFuture, McpError, McpListener, McpServerSnapshot, McpServerState, McpServers,
 };
+use raddle_core::{Sandbox, Settings};
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 use rmcp::model::{PaginatedRequestParams, ReadResourceRequestParams};
 use rmcp::{Peer, RoleClient};
@@ -58,6 +58,7 @@ struct Inner {
     config: McpConfig,
     deps: Arc<LaunchDeps>,
     instances: Mutex<HashMap<InstanceKey, Arc<Instance>>>,
+    listener: Arc<OnceLock<McpListener>>,
 }
 
 impl fmt::Debug for McpRegistry {
@@ -135,6 +136,7 @@ impl McpRegistry {
                 config,
                 deps: Arc::new(deps),
                 instances: Mutex::default(),
+                listener: Arc::default(),
             }),
         }
     }
@@ -157,7 +159,9 @@ impl McpRegistry {
         let of_server = enabled.map(|server| {
             let key = InstanceKey::of(server, settings);
             let instance = instances.entry(key).or_insert_with(|| {
-                Instance::start(self.inner.deps.clone(), server.clone(), settings.clone())
+                let listener = self.inner.listener.clone();
+                let deps = self.inner.deps.clone();
+                Instance::start(deps, server.clone(), settings.clone(), listener)
             });
             instance.touch();
             instance.clone()
@@ -283,6 +287,10 @@ impl McpServers for McpRegistry {
         })
     }
 
+    fn subscribe(&self, listener: McpListener) {
+        let _ = self.inner.listener.set(listener);
+    }
+
     fn reload(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let config = self.inner.config.clone();
@@ -311,12 +319,13 @@ impl McpServers for McpRegistry {
             let params = ReadResourceRequestParams::new(uri);
             let limit = instance.server.tool_timeout;
             let result = timeout(limit, session.peer.read_resource(params)).await;
-            let result = result.map_err(|_| {
-                McpError::Failed(format!("no answer within {} s", limit.as_secs()))
-            })?;
+            let result = result
+                .map_err(|_| McpError::Failed(format!("no answer within {} s", limit.as_secs())))?;
             let result = result.map_err(|error| McpError::Failed(error.to_string()))?;
             let contents = result.contents.iter();
-            Ok(contents.filter_map(|it| serde_json::to_value(it).ok()).collect())
+            Ok(contents
+                .filter_map(|it| serde_json::to_value(it).ok())
+                .collect())
         })
     }
 
@@ -357,7 +366,10 @@ async fn snapshot(server: &McpServer, state: Option<InstanceState>) -> McpServer
     let mut snapshot = McpServerSnapshot::empty(server.name.clone());
     snapshot.has_bearer_token = matches!(
         &server.transport,
-        McpTransport::Http { bearer_token_env_var: Some(_), .. }
+        McpTransport::Http {
+            bearer_token_env_var: Some(_),
+            ..
+        }
     );
     match state {
         None if !server.enabled => snapshot.state = McpServerState::Disabled,
@@ -391,7 +403,11 @@ async fn resources(peer: &Peer<RoleClient>) -> (Vec<Value>, Vec<Value>) {
         let Ok(page) = peer.list_resources(Some(params)).await else {
             break;
         };
-        resources.extend(page.resources.iter().filter_map(|it| serde_json::to_value(it).ok()));
+        resources.extend(
+            page.resources
+                .iter()
+                .filter_map(|it| serde_json::to_value(it).ok()),
+        );
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;
@@ -400,7 +416,9 @@ async fn resources(peer: &Peer<RoleClient>) -> (Vec<Value>, Vec<Value>) {
     let templates = match peer.list_resource_templates(None).await {
         Ok(page) => {
             let templates = page.resource_templates.iter();
-            templates.filter_map(|it| serde_json::to_value(it).ok()).collect()
+            templates
+                .filter_map(|it| serde_json::to_value(it).ok())
+                .collect()
         }
         Err(_) => Vec::new(),
     };
