@@ -1,12 +1,24 @@
-"""An MCP server over streamable HTTP, built with FastMCP: a port, and the bearer token that it accepts."""
+"""An MCP server over streamable HTTP, built with FastMCP: a port, and the bearer token that it accepts.
+
+Without a token it requires a login with OAuth, and issues tokens itself without asking a user.
+"""
 
 import sys
 
 from fastmcp import FastMCP
+from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
 from fastmcp.server.auth.providers.jwt import StaticTokenVerifier
+from mcp.server.auth.settings import ClientRegistrationOptions
 
-port, token = sys.argv[1:]
-server = FastMCP("loom", auth=StaticTokenVerifier({token: {"client_id": "check", "scopes": []}}))
+port, *tokens = sys.argv[1:]
+if tokens:
+    auth = StaticTokenVerifier({tokens[0]: {"client_id": "check", "scopes": []}})
+else:
+    registration = ClientRegistrationOptions(enabled=True)
+    auth = InMemoryOAuthProvider(
+        base_url=f"http://127.0.0.1:{port}", client_registration_options=registration
+    )
+server = FastMCP("loom", auth=auth)
 
 
 @server.tool(annotations={"readOnlyHint": True})

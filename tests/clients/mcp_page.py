@@ -1,5 +1,6 @@
 """The example of docs/mcp.md, followed with the mock in place of a model, and compared with the page."""
 
+import os
 import re
 from pathlib import Path
 
@@ -8,7 +9,8 @@ from mock_model import MockModel
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs/mcp.md"
 _MOCK = "http://127.0.0.1:4010"
-_PROGRAM = "@modelcontextprotocol/server-filesystem/dist/index.js"
+#: The program that npm installs.
+_PROGRAM = ".bin/mcp-server-filesystem"
 _VERSION = "2026.8.31"
 _TITLE = "## Example\n"
 
@@ -26,11 +28,10 @@ def example(bench):
     programs = bench.folder / "bin"
     programs.mkdir()
     (programs / "raddle").symlink_to(bench.raddle)
-    server = programs / "mcp-server-filesystem"
-    server.symlink_to(bench.parts.package("mcp-servers", _VERSION, _PROGRAM))
+    server = bench.parts.package("mcp-servers", _VERSION, _PROGRAM)
     (bench.workspace / "notes.txt").write_text("warp\n")
-    environment = bench.environment()
-    environment = bench.environment(PATH=f"{programs}:{environment['PATH']}", RADDLE_LOG="error")
+    path = [str(programs), str(server.parent), bench.environment()["PATH"]]
+    environment = bench.environment(PATH=os.pathsep.join(path), RADDLE_LOG="error")
 
     steps = [step for kind, block in blocks if kind == "console" for step in block.split("$ ")[1:]]
     for step in steps:

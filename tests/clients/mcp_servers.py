@@ -18,10 +18,15 @@ _PROGRAM = Path(__file__).with_name("mcp_hostile_program.py")
 _SERVERS, _THREADS = 10, 50
 #: Time until no process is left after the server was killed.
 _END_S = 2
+#: Tools that a server lists only to clients which ask the user for it.
+_WITH_ELICITATION = {
+    "mcp__everything__trigger_elicitation_request",
+    "mcp__everything__trigger_url_elicitation",
+}
 #: The keywords of schemas that Codex passes on. It leaves out the others.
 _KEYWORDS = {
     *("type", "description", "properties", "required", "items", "enum", "anyOf", "oneOf", "allOf"),
-    *("additionalProperties", "$ref", "$defs"),
+    *("minItems", "maxItems", "additionalProperties", "$ref", "$defs"),
 }
 
 
@@ -117,8 +122,10 @@ def same_tools(bench):
     listed = {comparable(f"mcp__{name}__{tool}") for name, it in states.items() for tool in it["tools"]}
     require_equal("the tools that are offered, and listed", sorted(ours), sorted(listed))
     require(len(theirs) > 30, f"Codex offers {list(theirs)}")
-    require_equal("the tools", sorted(ours), sorted(theirs))
-    for name, tool in theirs.items():
+    require_equal("the tools that only Codex offers", set(theirs) - set(ours), _WITH_ELICITATION)
+    require_equal("the tools that only the program offers", set(ours) - set(theirs), set())
+    for name in ours:
+        tool = theirs[name]
         require_equal(f"the description of {name}", ours[name]["description"], tool["description"])
         require_equal(f"the schema of {name}", _reduced(ours[name]["parameters"]), tool["parameters"])
 

@@ -107,7 +107,8 @@ class ModelScript:
     def _lines(self):
         with self._lock:
             oddities = list(self._oddities)
-        return [f"{model}: {texts}"[:400] for model, texts in self.asked()] + oddities
+        inputs = [json.dumps(it.get("input"))[-400:] for it in self.bodies()]
+        return inputs + oddities
 
 
 def _conversation(request):
