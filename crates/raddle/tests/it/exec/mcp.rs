@@ -35,7 +35,10 @@ fn calls(harness: &ExecHarness, words: &[&str]) -> Vec<Value> {
     let ended = output.events().into_iter();
     let ended = ended.filter(|it| it["type"] == "item.completed");
     let items = ended.map(|it| it["item"].clone());
-    items.filter(|it| it["type"] == "mcp_tool_call").collect()
+    let mut items: Vec<Value> = items.filter(|it| it["type"] == "mcp_tool_call").collect();
+    // Calls of one answer run side by side.
+    items.sort_by_key(|it| it["id"].as_str().map(str::to_owned));
+    items
 }
 
 fn text(item: &Value) -> &str {
