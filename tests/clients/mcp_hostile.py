@@ -125,11 +125,8 @@ def _calls(bench, line):
     require("wait_for_mcp_servers" in tools, f"the first model call waited; it has {tools}")
 
     client.wait_until_connected([_GOOD, *(it.name for it in cases)])
-    import time
     for case in cases:
-        t=time.time()
         _play(client, case)
-        print("TIME", case.name, round(time.time()-t,2), client.peak_memory_kib()>>10, len(client.stderr())>>10, flush=True)
         _, item = client.call_tool(_GOOD, "act")
         require_equal(f"the good server after {case.name}", (item["status"], text_of(item)), ("completed", "done"))
     _require_unconnected(client)
