@@ -252,7 +252,7 @@ def changes(request):
 
 def names():
     own = ["exec_command", "apply_patch", "search_tools", "call_mcp_tool", "mcp__good__act"]
-    odd = ["../../etc", "a b", "", "x" * 300, "\u202eact", "act", "act", "a__b"]
+    odd = ["../../etc", "a b", "", "x" * 300, "\u202eact", "act", "act", "a__act"]
     return [{**_TOOL, "name": name} for name in (*own, *odd)]
 
 
