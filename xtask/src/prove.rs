@@ -192,7 +192,7 @@ pub const PROOFS: &[Proof] = &[
     ),
     proof(
         "vscode",
-        "VS Code's agent host and its chat page in Chromium: turns, a command, a patch, cancel, restart",
+        "VS Code's agent host and its chat page: approvals, patches, cancel, restart, presets",
         vscode,
     )
     .of_binary(),

@@ -8,7 +8,10 @@ mod summary;
 mod tools;
 mod webhook;
 
-pub use mcp::{McpError, McpListener, McpServerSnapshot, McpServerState, McpServers, NoMcpServers};
+pub use mcp::{
+    McpAuth, McpError, McpListener, McpLogin, McpServerSnapshot, McpServerState, McpServers,
+    NoMcpServers,
+};
 pub use model::{FreeformSpec, Model, ModelAnswer, ModelEvent, Prompt, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Page, PageCursor, PageQuery, TurnEntry};
 pub use rulebook::{AmendError, Rulebook};

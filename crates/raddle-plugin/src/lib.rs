@@ -13,4 +13,4 @@
 
 mod mcp;
 
-pub use mcp::{McpRegistry, McpTools, NetworkAccess, Operator, Options};
+pub use mcp::{McpRegistry, McpTools, NetworkAccess, Operator, Options, log_in, log_out};

@@ -58,7 +58,7 @@ pub(crate) fn open(
         operator: command_rules.clone(),
         own: own.clone(),
         path: path.clone(),
-        cache: home.join("mcp"),
+        home: home.to_owned(),
     });
     let built_in = BuiltInTools::new(raddle_tools::Options {
         launcher,

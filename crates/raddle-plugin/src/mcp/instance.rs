@@ -35,9 +35,18 @@ pub(crate) enum InstanceState {
     /// It is connected.
     Ready(Arc<Session>),
     /// It failed with this error, and is started again later.
-    Failed(Arc<str>),
+    Failed(Arc<Failure>),
     /// It was stopped.
     Stopped,
+}
+
+/// Failure of an instance.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// Description for the user and the model.
+    pub(crate) text: String,
+    /// Whether the server requires a login.
+    pub(crate) needs_login: bool,
 }
 
 /// A connected server.
@@ -98,7 +107,7 @@ impl Instance {
         let seen = match &state {
             InstanceState::Starting => Some(McpServerState::Starting),
             InstanceState::Ready(_) => Some(McpServerState::Ready),
-            InstanceState::Failed(error) => Some(McpServerState::Failed(error.to_string())),
+            InstanceState::Failed(error) => Some(McpServerState::Failed(error.text.clone())),
             InstanceState::Stopped => None,
         };
         self.state.send_replace(state);
@@ -194,7 +203,10 @@ impl Supervisor {
                 connected = self.connect(&tools_changed) => connected,
             };
             let error = match connected {
-                Err(error) => error.to_string(),
+                Err(error) => Failure {
+                    needs_login: matches!(error, ConnectError::NeedsLogin { .. }),
+                    text: error.to_string(),
+                },
                 Ok((connection, session)) => {
                     tracing::info!(
                         tools = session.tools.all().count(),
@@ -211,11 +223,11 @@ impl Supervisor {
             };
             let wait = self.backoff.fail(Instant::now());
             tracing::warn!(
-                error,
+                error = error.text,
                 wait_s = wait.as_secs(),
                 "an MCP server is not connected"
             );
-            instance.set_state(InstanceState::Failed(error.into()));
+            instance.set_state(InstanceState::Failed(Arc::new(error)));
             tokio::select! {
                 biased;
                 () = &mut must_stop => break,
@@ -269,7 +281,7 @@ impl Supervisor {
         peer: &Peer<RoleClient>,
         tools_changed: &Notify,
         mut must_stop: std::pin::Pin<&mut impl Future<Output = ()>>,
-    ) -> Option<String> {
+    ) -> Option<Failure> {
         let Connection { service, process } = connection;
         let token = service.cancellation_token();
         let mut closed = std::pin::pin!(service.waiting());
@@ -288,7 +300,10 @@ impl Supervisor {
             process.end().await;
         }
         let stderr = stderr.unwrap_or_default();
-        error.map(|()| format!("the connection was closed{stderr}"))
+        error.map(|()| Failure {
+            text: format!("the connection was closed{stderr}"),
+            needs_login: false,
+        })
     }
 
     /// Requests the list of tools again, after the server announced a change.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use raddle_config::{McpServer, McpTransport, SandboxFolders, policy_of};
 use raddle_core::Settings;
+use raddle_model::ModelClient;
 use raddle_sandbox::egress::EgressRules;
 use raddle_sandbox::{
     ChildProcess, ConfinedProcess, Confinement, ConfinementError, Launch, Launcher, Network,
@@ -57,6 +58,10 @@ pub(crate) struct LaunchDeps {
     /// The server's own folders, hidden from MCP servers.
     pub(crate) own: Vec<PathBuf>,
     pub(crate) path: SearchPath,
+    /// Calls servers that have a URL.
+    pub(crate) client: ModelClient,
+    /// Home of the logins.
+    pub(crate) home: PathBuf,
     /// Folder in which each server has a cache folder.
     pub(crate) cache: PathBuf,
 }

@@ -143,7 +143,7 @@ impl McpTools {
                 )
             }
             Some((it, InstanceState::Failed(error))) => {
-                let error = &error[..error.floor_char_boundary(ERROR_BYTES_MAX)];
+                let error = &error.text[..error.text.floor_char_boundary(ERROR_BYTES_MAX)];
                 format!(
                     "The MCP server {} is not connected: {error}",
                     it.server.name
@@ -241,7 +241,7 @@ fn description(state: &InstanceState) -> String {
         InstanceState::Failed(error) => {
             format!(
                 "failed: {}",
-                &error[..error.floor_char_boundary(ERROR_BYTES_MAX)]
+                &error.text[..error.text.floor_char_boundary(ERROR_BYTES_MAX)]
             )
         }
     }

@@ -1,6 +1,6 @@
 //! The state of MCP servers, on the wire.
 
-use raddle_core::ports::{McpServerSnapshot, McpServerState};
+use raddle_core::ports::{McpAuth, McpServerSnapshot, McpServerState};
 use raddle_protocol::{
     McpAuthStatus, McpServerConnectionStatus, McpServerStartupState, McpServerStatus,
     McpServerStatusUpdatedNotification,
@@ -35,7 +35,7 @@ pub(crate) fn status(snapshot: McpServerSnapshot, has_resources: bool) -> McpSer
         tools,
         resources,
         resource_templates,
-        has_bearer_token,
+        auth,
     } = snapshot;
     let (runtime_status, tools_error) = match state {
         McpServerState::Disabled => (McpServerConnectionStatus::Disabled, None),
@@ -48,9 +48,11 @@ pub(crate) fn status(snapshot: McpServerSnapshot, has_resources: bool) -> McpSer
         false => (Vec::new(), Vec::new()),
     };
     McpServerStatus {
-        auth_status: match has_bearer_token {
-            true => McpAuthStatus::BearerToken,
-            false => McpAuthStatus::Unsupported,
+        auth_status: match auth {
+            McpAuth::Unsupported => McpAuthStatus::Unsupported,
+            McpAuth::BearerToken => McpAuthStatus::BearerToken,
+            McpAuth::NotLoggedIn => McpAuthStatus::NotLoggedIn,
+            McpAuth::LoggedIn => McpAuthStatus::OAuth,
         },
         name,
         resource_templates,
