@@ -55,7 +55,7 @@ impl Threads {
     /// order.
     ///
     /// A command that starts a turn also carries briefs: notes to the model on its folder, date,
-    /// permissions and `AGENTS.md` files.
+    /// permissions, `AGENTS.md` files and skills. So does one that names a skill.
     pub async fn send_command(
         &self,
         id: ThreadId,
@@ -63,11 +63,14 @@ impl Threads {
         reply_to: impl Into<ReplyTo>,
     ) {
         let reply_to = reply_to.into();
-        let starts_turn = matches!(
+        let may_have_briefs = matches!(
             command,
-            Command::StartTurn(_) | Command::StartReview(_) | Command::StartQueued(_)
+            Command::StartTurn(_)
+                | Command::StartReview(_)
+                | Command::StartQueued(_)
+                | Command::Steer(_)
         );
-        if starts_turn && let Ok(handle) = self.get(id).await {
+        if may_have_briefs && let Ok(handle) = self.get(id).await {
             handle.brief(&mut command).await;
         }
         let message = TaskMessage::Command {

@@ -4,6 +4,7 @@ mod mcp;
 mod model;
 mod pages;
 mod rulebook;
+mod skills;
 mod summary;
 mod tools;
 mod webhook;
@@ -15,6 +16,7 @@ pub use mcp::{
 pub use model::{FreeformSpec, Model, ModelAnswer, ModelEvent, Prompt, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Page, PageCursor, PageQuery, TurnEntry};
 pub use rulebook::{AmendError, Rulebook};
+pub use skills::{OfferedSkill, SkillOffer, Skills};
 pub(crate) use summary::preview;
 pub use summary::{Origin, Summary};
 pub use tools::{

@@ -45,6 +45,7 @@ pub(crate) fn open(
         mcp,
         hidden_paths: own,
         path,
+        skills,
     } = deps;
     let sandbox_service = sandbox.clone();
     let command_rules = Arc::new(CommandRules {
@@ -91,6 +92,7 @@ pub(crate) fn open(
             sandbox: sandbox_service,
         }),
         webhook: Arc::new(HttpWebhook::default()),
+        skills,
         clock: now,
         node,
         liveness: Arc::new(LocalPeers { folder }),

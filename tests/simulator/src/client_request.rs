@@ -153,6 +153,7 @@ impl SimWorld {
                 Command::Steer(Steer {
                     expected: expected.clone(),
                     message,
+                    briefs: environment_briefs(minted),
                     principal: None,
                 })
             }

@@ -143,6 +143,7 @@ fn options(journal: &Arc<dyn Journal>, script: Arc<ScriptedAnswers>) -> Options 
         tools: Arc::new(raddle_agent::NoTools),
         rules: Arc::new(raddle_agent::FixedRules::default()),
         webhook: Arc::new(raddle_agent::NoWebhook),
+        skills: Arc::new(raddle_agent::NoSkills),
         clock: || Timestamp(1_000_000),
         node: "here".to_owned(),
         liveness: Arc::new(SoleNode),

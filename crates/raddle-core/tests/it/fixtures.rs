@@ -103,6 +103,9 @@ fn briefs(words: &[String]) -> Vec<Briefed> {
         topic: match pair[0].as_str() {
             "asking" => Topic::Instructions,
             "in" => Topic::Environment,
+            "offering" => Topic::Skills,
+            "using" => Topic::SkillTexts,
+            "withholding" => Topic::WithheldSkills,
             other => panic!("no such topic: {other}"),
         },
         text: pair[1].clone(),
@@ -311,6 +314,7 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
         "steer" => Command::Steer(Steer {
             expected: word(1).into(),
             message: message(&format!("{}-s", word(1)), word(2)),
+            briefs: briefs(words.get(3..).unwrap_or_default()),
             principal: None,
         }),
         "interrupt" => Command::Interrupt(Interrupt {

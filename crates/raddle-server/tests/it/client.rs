@@ -64,6 +64,7 @@ impl Harness {
             system_config: self.system_config(),
             user_config: self.config(),
             skills: self.home.join("skills"),
+            shared_skills: vec![self.home.with_file_name("user/.agents/skills")],
             rules: vec![self.home.join("rules.toml")],
             threads: Some(self.home.join("threads")),
         };
