@@ -17,16 +17,17 @@ class MockModel:
     order. `docs/mock.md` defines the steps.
     """
 
-    def __init__(self, bench, answers):
-        script = bench.folder / "mock.toml"
-        script.write_text("".join(_answer(*answer) for answer in answers))
+    def __init__(self, bench, answers=(), script=None):
+        """`script` is the whole text of a script, in place of answers."""
+        path = bench.folder / "mock.toml"
+        path.write_text(script or "".join(_answer(*answer) for answer in answers))
         self._stderr = bench.folder / "mock.stderr"
         self._asked = []
         bench.evidence("the requests to the model", lambda: self._asked)
         bench.evidence("the mock's stderr", lambda: self._stderr.read_text().splitlines()[-20:])
         with open(self._stderr, "wb") as stderr:
             self._process = subprocess.Popen(
-                [bench.raddle, "mock", "--listen", "127.0.0.1:0", "--script", script],
+                [bench.raddle, "mock", "--listen", "127.0.0.1:0", "--script", path],
                 env=bench.environment(),
                 cwd=bench.server_folder,
                 stdin=subprocess.DEVNULL,

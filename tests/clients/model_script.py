@@ -66,6 +66,11 @@ class ModelScript:
         with self._lock:
             return [(it.get("model"), _conversation(it)) for it in self._requests]
 
+    def bodies(self):
+        """Returns the whole body of each request."""
+        with self._lock:
+            return list(self._requests)
+
     def require_asked(self, expected):
         """Checks its requests and their order, and that each asked for a stream."""
         require_equal("the requests to the model", self.asked(), expected)
@@ -102,7 +107,8 @@ class ModelScript:
     def _lines(self):
         with self._lock:
             oddities = list(self._oddities)
-        return [f"{model}: {texts}"[:400] for model, texts in self.asked()] + oddities
+        inputs = [json.dumps(it.get("input"))[-400:] for it in self.bodies()]
+        return inputs + oddities
 
 
 def _conversation(request):

@@ -25,6 +25,8 @@ starts a thread, runs a turn of text and quits. Then each does what its users do
 - A new user with only the packages and README.md; network connections before the first turn.
 - Monitoring: `/livez`, and `/metrics` as Prometheus parses it.
 - The vendors' own clients: the responses of `raddle mock` on every wire.
+- MCP servers: the reference servers of npm, the same tools in the real Codex, processes of many servers, and
+  servers that are hostile.
 - Third-party clients, unmodified: a turn, an approval and a resume, as far as each has them. They run
   side by side. Their results must be those in results.json, from which docs/clients.md is written.
 
@@ -38,7 +40,7 @@ Each check names the methods that its client requests and the server does not se
 with -32601, so that a new one is noticed; at the start of a client, a check also fails if one of them is
 served.
 
-Not covered here: requests of MCP servers; questions that time out; queueing; reviews of changes in git;
+Not covered here: MCP servers that ask the user; questions that time out; queueing; reviews of changes in git;
 audio and other input; a model that needs a key. `turn-trials` tests failures of a model, except TLS and
 proxies, which are tested here. The Python SDK checks that a client receives text before the model has
 ended; so does the terminal client where a response stops halfway.
@@ -72,6 +74,9 @@ import cold
 import examples
 import https
 import llama
+import mcp_hostile
+import mcp_page
+import mcp_servers
 import network
 import new_user
 import npm_clients
@@ -129,10 +134,13 @@ CHECKS = {
     **vendors_switch.CHECKS,
     **aimock.CHECKS,
     **planted.CHECKS,
+    **mcp_servers.CHECKS,
+    **mcp_page.CHECKS,
+    **mcp_hostile.CHECKS,
     **SIDE_BY_SIDE,
 }
-#: Checks with parts that are too large for CI. They run only by name, for `cargo xtask prove`.
-PROOFS = vscode.PROOFS
+#: Checks that are too large for CI. They run only by name, for `cargo xtask prove`.
+PROOFS = vscode.PROOFS | mcp_hostile.PROOFS
 
 #: The attempts of a check that depends on time.
 _TRIES = 3

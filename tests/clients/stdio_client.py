@@ -3,6 +3,7 @@
 import json
 import subprocess
 import threading
+from pathlib import Path
 
 from harness import DEADLINE_S, Failure, require, require_equal, require_no_panic
 
@@ -48,6 +49,9 @@ class Turn:
 class Client:
     """A client over the transport of a subclass, with one thread in which everything is allowed."""
 
+    #: Settings of each turn.
+    settings_of_turns = _FREE
+
     def __init__(self, cwd):
         self._asked = 0
         #: All messages of the server.
@@ -68,7 +72,7 @@ class Client:
     def turn(self, text, **more):
         """Starts a turn, and reads it to its end."""
         said = [{"type": "text", "text": text}, *more.pop("images", [])]
-        asked = {"threadId": self.thread, "input": said, **_FREE, **more}
+        asked = {"threadId": self.thread, "input": said, **self.settings_of_turns, **more}
         return self._turn("turn/start", asked)
 
     def compact(self):
@@ -103,7 +107,7 @@ class Client:
 class StdioClient(Client):
     """A client with its own server process."""
 
-    def __init__(self, bench, settings=None, **environment):
+    def __init__(self, bench, settings=None, cwd=None, **environment):
         overrides = (settings or {}).items()
         words = [word for key, value in overrides for word in ("-c", f"{key}={value}")]
         self._log = bench.folder / "stdio.stderr"
@@ -122,13 +126,24 @@ class StdioClient(Client):
         self._watch = threading.Timer(_PATIENCE_S, self._server.kill)
         self._watch.start()
         bench.afterwards(self._end)
-        super().__init__(bench.workspace)
+        super().__init__(cwd or bench.workspace)
 
     def leave(self):
         """Closes stdin, which ends the server."""
         self._server.stdin.close()
         require_equal("the server's exit code", self._server.wait(timeout=DEADLINE_S), 0)
         require_no_panic(self.stderr())
+
+    def kill(self):
+        """Kills the server without warning."""
+        self._server.kill()
+        self._server.wait()
+
+    def peak_memory_kib(self):
+        """Returns the largest resident size of the server so far."""
+        lines = Path(f"/proc/{self._server.pid}/status").read_text().splitlines()
+        (peak,) = (it.split()[1] for it in lines if it.startswith("VmHWM:"))
+        return int(peak)
 
     def stderr(self):
         return self._log.read_text(errors="replace")

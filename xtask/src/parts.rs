@@ -92,6 +92,29 @@ const PARTS: &[ToolPart] = &[
         folder: "aimock-1.43.0",
         recipe: Recipe::Node(&["@copilotkit/aimock@1.43.0"]),
     },
+    // Reference servers of the Model Context Protocol.
+    ToolPart {
+        name: "mcp-servers",
+        folder: "mcp-servers-2026.8.31",
+        recipe: Recipe::Node(&[
+            "@modelcontextprotocol/server-filesystem@2026.8.31",
+            "@modelcontextprotocol/server-everything@2026.8.31",
+            "@modelcontextprotocol/server-memory@2026.8.31",
+            "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
+        ]),
+    },
+    // Official conformance suite of MCP clients and servers.
+    ToolPart {
+        name: "mcp-conformance",
+        folder: "mcp-conformance-0.1.16",
+        recipe: Recipe::Node(&["@modelcontextprotocol/conformance@0.1.16"]),
+    },
+    // Builds MCP servers over streamable HTTP, with OAuth.
+    ToolPart {
+        name: "fastmcp",
+        folder: "fastmcp-4.1.2",
+        recipe: Recipe::Python(&[&["fastmcp==4.1.2"]]),
+    },
     // Parses the output of `/metrics`.
     ToolPart {
         name: "prometheus-client",

@@ -18,8 +18,13 @@ pub(crate) use raddle_console::print_line;
 
 /// Starts logging: levels from `RADDLE_LOG`, JSON lines with `RADDLE_LOG_FORMAT=json`.
 pub(crate) fn start(colours: bool) {
-    let filter =
-        EnvFilter::builder().parse_lossy(std::env::var("RADDLE_LOG").as_deref().unwrap_or("warn"));
+    let levels = std::env::var("RADDLE_LOG");
+    let levels = levels.as_deref().unwrap_or("warn");
+    // `rmcp` logs whole messages of MCP servers. A level for it in the variable takes precedence.
+    let filter = match levels.is_empty() {
+        true => EnvFilter::builder().parse_lossy(levels),
+        false => EnvFilter::builder().parse_lossy(format!("rmcp=off,{levels}")),
+    };
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         // Internal errors would go to the same stderr, and panic if it cannot be written.

@@ -27,6 +27,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
         &[
             "docs/models/",
             "docs/policy.md",
+            "docs/mcp.md",
             "docs/budgets.md",
             "docs/skills.md",
             "docs/rejoin.md",

@@ -59,7 +59,11 @@ impl std::fmt::Display for StderrEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0.trim() {
             "" => Ok(()),
-            text => write!(f, "; it wrote: {text}"),
+            text => {
+                let is_plain = |it: &char| !it.is_control() || matches!(it, '\n' | '\t');
+                let text: String = text.chars().filter(is_plain).collect();
+                write!(f, "; it wrote: {text}")
+            }
         }
     }
 }
@@ -92,6 +96,12 @@ impl OpenProcess {
     /// Waits until the process has ended.
     pub(crate) async fn ended(&mut self) {
         self.process.exit.ended().await;
+    }
+
+    /// Waits until the process has ended and all of its stderr was read.
+    async fn drained(&mut self) {
+        self.ended().await;
+        while self.stderr.changed().await.is_ok() {}
     }
 
     /// Waits until the process ends by itself, and ends it if that takes too long. Its stdin is
@@ -144,7 +154,14 @@ pub(crate) async fn connect(
             };
             let service = match service {
                 Ok(Ok(service)) => service,
-                Ok(Err(error)) => return Err(Box::new(error).into()),
+                Ok(Err(error)) => {
+                    // A server that ends closes its output first; its stderr says why it ended.
+                    let ended = timeout(EXIT_TIMEOUT, process.drained()).await;
+                    return Err(match ended {
+                        Ok(()) => ConnectError::Ended(process.stderr_end()),
+                        Err(_) => Box::new(error).into(),
+                    });
+                }
                 Err(_) => {
                     let stderr = process.stderr_end();
                     return Err(ConnectError::TimedOut { limit, stderr });

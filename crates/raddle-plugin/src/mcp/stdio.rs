@@ -7,6 +7,7 @@ use raddle_sandbox::{Input, Output};
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use tokio::task::coop::consume_budget;
 
 /// Limit: one message of an MCP server; beyond it, the message is dropped, and the loss is logged.
 const LINE_BYTES_MAX: usize = 16 << 20;
@@ -61,6 +62,8 @@ impl Transport<RoleClient> for StdioTransport {
                     Err(error) => {
                         let server = &self.server;
                         tracing::debug!(server, %error, "a line of an MCP server is no message");
+                        // A server that sends no messages must not occupy the thread.
+                        consume_budget().await;
                     }
                 }
             }
@@ -92,7 +95,9 @@ impl Transport<RoleClient> for StdioTransport {
 #[derive(Debug, Default)]
 struct Lines {
     bytes: Vec<u8>,
-    /// Number of bytes at the start that contain no end of a line.
+    /// Number of bytes at the start that belong to earlier lines.
+    start: usize,
+    /// Number of bytes at the start that contain no end of a later line.
     searched: usize,
     /// Whether the current line is too long and is dropped up to its end.
     is_dropping: bool,
@@ -113,12 +118,13 @@ impl Lines {
         };
         self.bytes.extend_from_slice(rest);
         let has_line = self.bytes[self.searched..].contains(&b'\n');
-        if has_line || self.bytes.len() <= LINE_BYTES_MAX {
+        if has_line || self.bytes.len() - self.start <= LINE_BYTES_MAX {
             return false;
         }
-        self.bytes = Vec::new();
-        self.searched = 0;
-        self.is_dropping = true;
+        *self = Self {
+            is_dropping: true,
+            ..Self::default()
+        };
         true
     }
 
@@ -127,14 +133,16 @@ impl Lines {
         loop {
             let rest = &self.bytes[self.searched..];
             let Some(end) = rest.iter().position(|it| *it == b'\n') else {
+                // Once for all lines, so that many short ones cost no more than a long one.
+                self.bytes.drain(..self.start);
+                self.start = 0;
                 self.searched = self.bytes.len();
                 return None;
             };
             let end = self.searched + end;
-            let rest = self.bytes.split_off(end + 1);
-            let mut line = std::mem::replace(&mut self.bytes, rest);
-            self.searched = 0;
-            line.truncate(line.trim_ascii_end().len());
+            let line = self.bytes[self.start..end].trim_ascii_end().to_vec();
+            self.start = end + 1;
+            self.searched = self.start;
             if !line.is_empty() {
                 return Some(line);
             }

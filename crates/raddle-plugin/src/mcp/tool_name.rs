@@ -15,7 +15,12 @@ const DIGEST_DIGITS: usize = 8;
 /// Returns the model's name for a tool: `mcp__SERVER__TOOL`. A name that vendors do not accept is
 /// shortened or cleaned, and then ends with a digest, so that two tools never share a name.
 pub(crate) fn model_name(server: &str, tool: &str) -> String {
-    accepted(format!("{PREFIX}{server}__{tool}"))
+    let plain = format!("{PREFIX}{server}__{tool}");
+    // Only the last `__` separates server and tool, so no tool has the name of another server's.
+    match tool.starts_with('_') || tool.contains("__") {
+        true => digested(&plain),
+        false => accepted(plain),
+    }
 }
 
 /// Returns the name of a server's folder. The server's own name may contain slashes.
@@ -26,10 +31,14 @@ pub(crate) fn folder_name(server: &str) -> String {
 /// Returns a text if it consists of letters, digits, `_` and `-` and is not too long. Otherwise
 /// returns it shortened and cleaned, with a digest at its end.
 fn accepted(plain: String) -> String {
-    let is_accepted = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-');
-    if plain.len() <= NAME_BYTES_MAX && plain.chars().all(is_accepted) {
-        return plain;
+    match plain.len() <= NAME_BYTES_MAX && plain.chars().all(is_accepted) {
+        true => plain,
+        false => digested(&plain),
     }
+}
+
+/// Returns a text shortened and cleaned, with a digest of all of it at its end.
+fn digested(plain: &str) -> String {
     let digest = HEXLOWER.encode(&Sha256::digest(plain.as_bytes()));
     let clean: String = plain
         .chars()
@@ -37,6 +46,11 @@ fn accepted(plain: String) -> String {
         .take(NAME_BYTES_MAX - DIGEST_DIGITS - 1)
         .collect();
     format!("{clean}_{}", &digest[..DIGEST_DIGITS])
+}
+
+/// Whether vendors accept a character in a name.
+fn is_accepted(it: char) -> bool {
+    it.is_ascii_alphanumeric() || matches!(it, '_' | '-')
 }
 
 /// Returns the name that rules use for a tool: `SERVER.TOOL`.
@@ -54,6 +68,8 @@ mod tests {
         let dotted = model_name("files", "read.file");
         assert!(dotted.starts_with("mcp__files__read_file_"), "{dotted}");
         assert_ne!(dotted, model_name("files", "read:file"));
+        assert_ne!(model_name("files", "a__b"), model_name("files__a", "b"));
+        assert_ne!(model_name("files", "_b"), model_name("files_", "b"));
         let long = "x".repeat(100);
         let (first, second) = (model_name("a", &long), model_name("a", &format!("{long}y")));
         assert_ne!(first, second);

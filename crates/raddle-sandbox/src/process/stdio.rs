@@ -159,6 +159,8 @@ impl Output {
     /// Waits for output and reads it; returns 0 at the end.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
+            // Readiness alone never yields to other tasks while the process keeps writing.
+            tokio::task::coop::consume_budget().await;
             let mut ready = self.end.readable().await?;
             let outcome = ready.try_io(|end| Ok(read(end.get_ref(), &mut *buffer)?));
             match outcome {

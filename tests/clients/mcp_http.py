@@ -1,0 +1,80 @@
+"""A FastMCP server over streamable HTTP on loopback, with a bearer token and with OAuth."""
+
+import json
+import secrets
+import urllib.request
+from pathlib import Path
+
+from harness import DEADLINE_S, free_port, require, require_equal
+from mcp_client import APPROVED, McpClient, configure, text_of
+from services import Service
+
+_PROGRAM = Path(__file__).with_name("mcp_http_program.py")
+_VERSION = "4.1.2"
+_VARIABLE = "LOOM_TOKEN"
+
+
+def _start(bench, *tokens):
+    """Starts the server, and returns its address."""
+    port = free_port()
+    command = [bench.parts.python("fastmcp", _VERSION), _PROGRAM, port, *tokens]
+    service = Service(bench, "loom", command, bench.environment())
+    service.wait_for(lambda: "running on" in service.log(), "listener")
+    return f"http://127.0.0.1:{port}/mcp"
+
+
+def with_a_token(bench):
+    token = secrets.token_hex(16)
+    url = _start(bench, token)
+    keys = {"url": url, **APPROVED}
+    servers = {
+        "loom": {**keys, "bearer_token_env_var": _VARIABLE},
+        "stranger": {**keys, "http_headers": {"authorization": "Bearer another"}},
+    }
+    configure(bench, servers)
+    client = McpClient(bench, **{_VARIABLE: token})
+    states = client.wait_until_connected(["loom"])
+    require_equal("the tools", list(states["loom"]["tools"]), ["weave"])
+    require_equal("how it is signed in", states["loom"]["authStatus"], "bearerToken")
+    require_equal("tools without the token", states["stranger"]["tools"], {})
+    _require_woven(client)
+    require(token not in json.dumps(client.lines) + client.stderr(), "the token is in a message or the log")
+    client.leave()
+
+
+def with_a_login(bench):
+    url = _start(bench)
+    configure(bench, {"loom": {"url": url, **APPROVED}})
+    client = McpClient(bench)
+    states = client.states()
+    require_equal("how it is signed in", states["loom"]["authStatus"], "notLoggedIn")
+    require_equal("tools without a login", states["loom"]["tools"], {})
+
+    login = client.call("mcpServer/oauth/login", {"name": "loom"})
+    # The server redirects the browser of a user who is signed in.
+    with urllib.request.urlopen(login["authorizationUrl"], timeout=DEADLINE_S) as page:
+        require_equal("the status of the page", page.status, 200)
+    states = client.wait_until_connected(["loom"])
+    require_equal("how it is signed in", states["loom"]["authStatus"], "oAuth")
+    messages = [json.loads(it) for it in client.lines]
+    ended = [it["params"] for it in messages if it.get("method") == "mcpServer/oauthLogin/completed"]
+    require_equal("the ends of the login", [(it["name"], it["success"]) for it in ended], [("loom", True)])
+    _require_woven(client)
+    client.leave()
+
+    # The login is stored.
+    client = McpClient(bench)
+    client.wait_until_connected(["loom"])
+    _require_woven(client)
+    client.leave()
+
+
+def _require_woven(client):
+    _, item = client.call_tool("loom", "weave", {"threads": 3})
+    require_equal("the call", (item["status"], text_of(item)), ("completed", "a cloth of 3 threads"))
+
+
+CHECKS = {
+    "mcp-http": with_a_token,
+    "mcp-oauth": with_a_login,
+}
