@@ -25,7 +25,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ),
     ("Threads", &["raddle-core", "raddle-agent"]),
     ("Models", &["raddle-model", "raddle-providers"]),
-    ("Tools", &["raddle-tools"]),
+    ("Tools", &["raddle-tools", "raddle-plugin"]),
     ("Sandbox and processes", &["raddle-sandbox"]),
     ("Journal", &["raddle-store"]),
 ];
