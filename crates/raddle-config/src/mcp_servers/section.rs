@@ -65,7 +65,7 @@ pub(crate) fn check(name: &str, value: &Value) -> Result<McpServer, McpProblem> 
             return Err(problem(text));
         }
     };
-    Section(table).server(name).map_err(problem)
+    ServerSection(table).server(name).map_err(problem)
 }
 
 /// Returns the problems of servers whose values have valid types. Others are problems of a key,
@@ -89,7 +89,7 @@ pub(crate) fn ineffective_keys(config: &Table) -> Vec<(String, String)> {
             let text = format!("the MCP server `{}`: {what}", quoted(&name));
             warnings.push((name, text));
         };
-        let section = Section(table);
+        let section = ServerSection(table);
         if section
             .text("environment_id")
             .is_some_and(|it| it != "local")
@@ -128,9 +128,9 @@ fn invalid_value(name: &str, value: &Value) -> Option<String> {
 }
 
 /// The table of a server, whose values have the types of the table of keys.
-struct Section<'a>(&'a Table);
+struct ServerSection<'a>(&'a Table);
 
-impl<'a> Section<'a> {
+impl<'a> ServerSection<'a> {
     fn server(&self, name: &str) -> Result<McpServer, String> {
         let is_allowed = |it: char| it.is_ascii_alphanumeric() || NAME_PUNCTUATION.contains(it);
         if name.is_empty() || !name.chars().all(is_allowed) {

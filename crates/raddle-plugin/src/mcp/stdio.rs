@@ -20,7 +20,7 @@ pub(crate) struct StdioTransport {
     server: String,
     input: Option<Input>,
     output: Output,
-    lines: Lines,
+    lines: LineBuffer,
 }
 
 impl StdioTransport {
@@ -29,7 +29,7 @@ impl StdioTransport {
             server,
             input: Some(input),
             output,
-            lines: Lines::default(),
+            lines: LineBuffer::default(),
         }
     }
 
@@ -93,7 +93,7 @@ impl Transport<RoleClient> for StdioTransport {
 
 /// Bytes of a stream, split into lines of limited length.
 #[derive(Debug, Default)]
-struct Lines {
+struct LineBuffer {
     bytes: Vec<u8>,
     /// Number of bytes at the start that belong to earlier lines.
     start: usize,
@@ -103,7 +103,7 @@ struct Lines {
     is_dropping: bool,
 }
 
-impl Lines {
+impl LineBuffer {
     /// Appends bytes. Returns true when a line becomes too long.
     fn push(&mut self, bytes: &[u8]) -> bool {
         let rest = match self.is_dropping {
@@ -158,7 +158,7 @@ mod tests {
     fn lines_are_split_however_they_arrive() {
         let text = b"{\"a\":1}\r\n\n  \n{\"b\":2}\n{\"c\"";
         for size in 1..text.len() {
-            let mut lines = Lines::default();
+            let mut lines = LineBuffer::default();
             let mut found = Vec::new();
             for piece in text.chunks(size) {
                 assert!(!lines.push(piece));
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_is_dropped_and_the_next_one_is_read() {
-        let mut lines = Lines::default();
+        let mut lines = LineBuffer::default();
         let piece = vec![b'x'; 1 << 20];
         let dropped = (0..64).filter(|_| lines.push(&piece)).count();
         assert_eq!(dropped, 1);

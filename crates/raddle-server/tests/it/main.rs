@@ -56,6 +56,17 @@ mod experimental_feature {
 mod hooks {
     mod list;
 }
+mod mcp_server {
+    mod oauth {
+        mod login;
+    }
+    mod resource {
+        mod read;
+    }
+    mod tool {
+        mod call;
+    }
+}
 mod mcp_server_status {
     mod list;
 }
