@@ -84,7 +84,7 @@ impl Frames {
         let method = self.rng.pick(&[
             "permissionProfile/list",
             "permissionProfile/list",
-            "mcpServer/oauth/login",
+            "mcpServer/event/stream/start",
             "memory/status",
             "no/such/method",
             "initialize",
