@@ -1,5 +1,6 @@
 //! The outside world as the rules see it: small traits that every implementation honours in full.
 
+mod hooks;
 mod mcp;
 mod model;
 mod pages;
@@ -8,6 +9,10 @@ mod summary;
 mod tools;
 mod webhook;
 
+pub use hooks::{
+    HookCall, HookEntry, HookEvent, HookLayer, HookObserver, HookOutcome, HookRuling, HookRun,
+    HookRunEnd, HookRunStatus, Hooks, NoHooks,
+};
 pub use mcp::{McpError, McpServerSnapshot, McpServerState, McpServers, NoMcpServers};
 pub use model::{FreeformSpec, Model, ModelAnswer, ModelEvent, Prompt, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Page, PageCursor, PageQuery, TurnEntry};

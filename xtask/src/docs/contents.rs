@@ -27,6 +27,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
         &[
             "docs/models/",
             "docs/policy.md",
+            "docs/hooks.md",
             "docs/budgets.md",
             "docs/rejoin.md",
             "docs/rust-client.md",

@@ -191,7 +191,9 @@ pub(crate) fn failed(error: AgentError) -> WireError {
             node,
             why: "it is alive".to_owned(),
         },
-        error @ AgentError::TooLong => WireError::Refused(error.to_string().into()),
+        error @ (AgentError::TooLong | AgentError::RejectedByHook(_)) => {
+            WireError::Refused(error.to_string().into())
+        }
         AgentError::Ended => WireError::Overloaded,
     }
 }

@@ -332,6 +332,7 @@ fn read_only_threads(_: AgentDeps) -> Threads {
         tools: Arc::new(NoTools),
         rules: Arc::new(FixedRules(Arc::new(policy))),
         webhook: Arc::new(NoWebhook),
+        hooks: Arc::new(raddle_core::ports::NoHooks),
         clock: || Timestamp(1_700_000_000_000),
         node: "test".to_owned(),
         liveness: Arc::new(SoleNode),
