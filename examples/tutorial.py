@@ -53,7 +53,7 @@ for message in messages():
             decision = "accept" if sys.stdin.readline().strip() == "y" else "decline"
             send({"id": request, "result": {"decision": decision}})
         case {"method": "turn/completed", "params": {"turn": {"status": status, "error": error}}}:
-            sys.exit(0 if status == "completed" else f"{status}: {error and error['message']}")
+            sys.exit(0 if status == "completed" else f"{status}: {error['message']}" if error else status)
         case {"id": request, "error": {"message": why}}:
             sys.exit(f"{request}: {why}")
     seq = message.get("seq", seq)

@@ -46,7 +46,7 @@ while (true) {
       send({ id, result: { decision: value === "y" ? "accept" : "decline" } });
     } else if (method === "turn/completed") {
       const { status, error } = params.turn;
-      exit(status === "completed" ? undefined : `${status}: ${error?.message}`);
+      exit(status === "completed" ? undefined : error ? `${status}: ${error.message}` : status);
     }
     seq = message.seq ?? seq;
   }

@@ -140,7 +140,7 @@ fn throughput(
     let ratio = median_ratio(&rates[1], &rates[0]);
     let [floor, raddle] = rates.map(|rates| format!("{:.0} k/s", median(rates) / 1e3));
     Ok(Row {
-        name: format!("{method}, {transport}, {WINDOW} under way"),
+        name: format!("{method}, {transport}, {WINDOW} in flight"),
         floor,
         raddle,
         ratio,

@@ -21,9 +21,13 @@ use crate::noise::Noise;
 use crate::pipe::Pipe;
 use crate::server::MessageChannel;
 
+/// Deltas of the measured answer.
 const PIECES: usize = 1000;
+/// First measurements of a series, which are not counted.
 const WARM: usize = 50;
+/// Measured turns, after the warm ones.
 const TURNS: usize = 60;
+/// Limit of the median from `turn/start` to the first byte of the call.
 const FIRST_BYTE_MAX: Duration = Duration::from_millis(5);
 /// Number of digits of the microseconds since 1970, for the next 260 years.
 const STAMP_DIGITS: usize = 16;
@@ -54,7 +58,8 @@ const WIRES: [Wire; 4] = [
     ),
 ];
 
-/// Runs all measurements. Returns the names of those that missed their limits.
+/// Runs all measurements. Returns the names of those that missed their limit; only the time to the
+/// vendor has one.
 pub fn run(raddle: &Path) -> Result<Vec<String>> {
     let prompt = format!("MOCK text n={PIECES} size=24 gap_us=1000 stamp=1");
     println!(
@@ -71,17 +76,17 @@ pub fn run(raddle: &Path) -> Result<Vec<String>> {
             let [bare, through] = [&bare, &through].map(|it| it[it.len() * share / 100]);
             let row = format!("{wire}, {name}");
             let ratio = through / bare;
-            println!("{row:<42}{bare:>9.0} µs{through:>9.0} µs{ratio:>8.2}×");
+            println!("figure: {row:<42}{bare:>9.0} µs{through:>9.0} µs{ratio:>8.2}×");
         }
     }
     let mut missed = Vec::new();
     let times = sorted(first_bytes(raddle)?)?;
-    let [half, most] = [50, 99].map(|share| times[times.len() * share / 100]);
+    let [p50, p99] = [50, 99].map(|share| times[times.len() * share / 100]);
     let limit = FIRST_BYTE_MAX.as_micros();
     println!(
-        "turn/start → the vendor's first byte, warm: p50 {half:.0} µs, p99 {most:.0} µs, limit of p50 {limit} µs"
+        "figure: turn/start → first byte to the vendor, warm: p50 {p50:.0} µs, p99 {p99:.0} µs, limit of p50 {limit} µs"
     );
-    if half >= limit as f64 {
+    if p50 >= limit as f64 {
         missed.push("the first byte to the vendor".to_owned());
     }
     println!("others had {:.0} % of the machine", noise.end()? * 100.0);

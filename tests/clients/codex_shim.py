@@ -11,11 +11,18 @@ def install_shim(bench):
     return codex
 
 
-def install_vscode_shim(bench):
-    """Installs the folder layout in which VS Code's agent host looks for `codex`, and returns its root."""
+def install_vscode_shim(bench, recorder):
+    """Installs the folder layout in which VS Code's agent host looks for `codex`, and returns its root.
+
+    The link to the program under test then leads to its recorder.
+    """
     root = bench.folder / "sdk"
     platform = "codex-linux-x64/vendor/x86_64-unknown-linux-musl"
-    _install(bench, ["--vscode", root], root / "node_modules/@openai" / platform / "bin/codex")
+    codex = root / "node_modules/@openai" / platform / "bin/codex"
+    _install(bench, ["--vscode", root], codex)
+    require_equal("the program of the shim", codex.resolve(), bench.raddle)
+    codex.unlink()
+    codex.symlink_to(recorder)
     return root
 
 

@@ -8,6 +8,23 @@ from pathlib import Path
 from harness import Server, require, require_equal, run_client
 
 _EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+_LINES_MAX = 40
+_QUESTION = "/bin/bash -c 'touch woven'? [y/N] "
+
+
+def in_40_lines(bench):
+    program = _EXAMPLES / "client.py"
+    count = len(program.read_text().splitlines())
+    require(count <= _LINES_MAX, f"client.py has {count} lines, not {_LINES_MAX}")
+    woven = bench.workspace / "woven"
+    for answer, is_woven in (("n", False), ("y", True)):
+        command = ["sh", "-c", 'echo "$0" | "$@"', answer, sys.executable, program, bench.raddle]
+        code, out, _ = run_client(bench, command, bench.environment())
+        require_equal("the exit code", code, 0)
+        require(out.startswith("woven thread, "), "the text was not printed")
+        require_equal("questions", out.count(_QUESTION), 1)
+        require(out.endswith("\ncompleted\n"), f"it printed {out!r}")
+        require_equal(f"whether the command ran after {answer!r}", woven.exists(), is_woven)
 
 
 def over_stdio(bench):
@@ -54,6 +71,7 @@ def _websocket(bench, *words):
 
 
 CHECKS = {
+    "example-client": in_40_lines,
     "example-stdio": over_stdio,
     "example-rejoin": coming_back,
     "example-websocket": over_a_websocket,

@@ -31,6 +31,7 @@ def hapi(bench):
         ("woven", says("It is woven.")),
         ("may I dye?", [beyond("echo dyed | tee cloth.txt")]),
         ("dyed", says("It is dyed.")),
+        ("mends cloth?", says("A needle does.")),
     ])
     model.configure(bench)
     hub = Hub(bench)
@@ -45,7 +46,12 @@ def hapi(bench):
     hub.wait_for_text(session, "It is dyed.")
     result.works("HTTP API")
 
-    result.lacks("resume", "A message to a resumed session stays in the queue of the thread.")
+    # HAPI archives the thread of a session that ends, and restores it with the session.
+    hub.end(session)
+    resumed = hub.reopen(session)
+    hub.say(resumed, "what mends cloth?")
+    hub.wait_for_text(resumed, "A needle does.")
+    result.works("resume")
 
 
 class Hub:
@@ -77,6 +83,17 @@ class Hub:
         wish = {"directory": str(folder), "agent": "codex", "model": MODEL}
         answer = self.post(f"/api/machines/{self._machine}/spawn", wish)
         require(answer.get("sessionId"), f"no session: {answer!r}")
+        return answer["sessionId"]
+
+    def end(self, session):
+        """Ends a session, and waits until its agent has ended."""
+        self.post(f"/api/sessions/{session}/archive", {})
+        require(wait_until(lambda: not self.session(session)["active"]), "the session stays active")
+
+    def reopen(self, session):
+        """Continues a session that has ended, and returns its id."""
+        answer = self.post(f"/api/sessions/{session}/reopen", {})
+        require(answer.get("resumed"), f"it is not resumed: {answer!r}")
         return answer["sessionId"]
 
     def say(self, session, text):

@@ -5,7 +5,7 @@ from pathlib import Path
 import codex_autorunner
 import codex_telegram
 import hermes_agent
-from third_party import library
+from third_party import python_library
 
 _FOLDER = Path(__file__).parent
 
@@ -15,7 +15,7 @@ def _program(name):
 
 
 def _library(name, version, help):
-    return library(name, version, _program(name), help)
+    return python_library(name, version, _program(name), help)
 
 
 CHECKS = {

@@ -43,6 +43,8 @@ audio and other input; a model that needs a key. `turn-trials` tests failures of
 proxies, which are tested here. The Python SDK checks that a client receives text before the model has
 ended; so does the terminal client where a response stops halfway.
 
+README.md lists the files of this folder, and how results.json comes about.
+
 Usage: python3 tests/clients/run.py --raddle PROGRAM --parts FOLDER [--only NAME] [--keep]
        [--write-results]
 """

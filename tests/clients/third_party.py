@@ -88,8 +88,8 @@ class Conversation:
         return sorted({call.method for call in calls if call.error_code == -32601})
 
 
-def library(name, version, program, help):
-    """Returns the check of a library: a program starts a thread with it, and again to resume the thread."""
+def python_library(name, version, program, help):
+    """Returns the check of a library from PyPI: a program starts a thread with it, and resumes it later."""
 
     def check(bench):
         result = ClientResult(bench, name, "PyPI", version, help)

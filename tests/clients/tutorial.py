@@ -9,17 +9,19 @@ import sys
 import time
 from pathlib import Path
 
-from harness import DEADLINE_S, Failure, require, require_equal, wait_until
-from mock_model import MockModel, begun
+from harness import DEADLINE_S, Failure, require, require_equal, run_client, wait_until
 
 _TOP = Path(__file__).resolve().parents[2]
 _PAGE = (_TOP / "docs/tutorial.md").read_text()
 _LINES_MAX = 60
-#: The page's prompt: a command that writes a file.
+#: The page's configuration, and its prompt: a command that writes a file.
+_INIT = ["init", "--model", "mock/mock", "--yes"]
 _COMMAND = 'MOCK call name=exec_command arguments={"cmd": "touch woven"}'
 _QUESTION = "/bin/bash -c 'touch woven'? [y/N] "
 _PATCH = r'MOCK call name=apply_patch input="*** Begin Patch\n*** Add File: woven\n+cloth\n*** End Patch\n"'
 _STORY = "warp and weft"
+#: The first five letters, and then nothing for longer than any timeout.
+_LONG_STORY = f'MOCK text say="{_STORY}" size=5 gap_ms=600000'
 
 
 def in_python(bench):
@@ -33,12 +35,8 @@ def in_typescript(bench):
 def _tutorial(bench, language, name, runner):
     program = _TOP / "examples" / name
     _require_shown(language, program)
-    model = MockModel(bench, [("long story", begun(_STORY))])
-    # The page's settings, with another port.
-    settings, *_ = _blocks("toml")
-    (bench.server_home / "config.toml").write_text(
-        settings.replace("http://127.0.0.1:4010", model.address)
-    )
+    code, _, _ = run_client(bench, [bench.raddle, *_INIT], bench.environment())
+    require_equal("the exit code of `raddle init`", code, 0)
     woven = bench.workspace / "woven"
 
     def asked(prompt, *shown):
@@ -74,11 +72,11 @@ def _tutorial(bench, language, name, runner):
     require(not woven.exists(), "the command ran although no server had the answer")
 
     # The server dies during a message: nothing is printed twice, and the turn has ended.
-    run = asked("tell me a long story", _STORY[:5])
+    run = asked(_LONG_STORY, _STORY[:5])
     run.kill_server()
     run.wait_for_end(1)
     require_equal("what was printed", run.out, f"{_STORY[:5]}\n")
-    require("\ninterrupted: " in f"\n{run.err}", f"the program printed {run.err!r}")
+    require("interrupted" in run.err.splitlines(), f"the program printed {run.err!r}")
 
 
 class Run:
@@ -147,7 +145,7 @@ def _require_shown(language, program):
     require(count <= _LINES_MAX, f"{program.name} has {count} lines, not {_LINES_MAX}")
     shown = [line for block in _blocks(language) for line in block.splitlines() if line]
     require_equal("the page", shown, [line for line in text.splitlines() if line])
-    for said in (_COMMAND, f"{_QUESTION}y\n"):
+    for said in (f"raddle {' '.join(_INIT)}\n", _COMMAND, f"{_QUESTION}y\n"):
         require(said in _PAGE, f"{said!r} is missing on the page")
 
 

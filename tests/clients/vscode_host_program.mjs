@@ -1,9 +1,10 @@
 // A client of VS Code's agent host: AHP 0.9, which is JSON-RPC over a websocket. Prints what it saw as JSON.
 //
-// Without a session, it creates one and runs a turn, one with a command and one with a patch, approves what
-// they ask for, and cancels a turn. With a session, it continues that one.
+// Without a session, it creates one. Then it runs turns: arrays of a message and the user's act during the
+// turn, which is `approve`, `decline`, `cancel` or nothing. An array with `cancel` also has the address of the
+// model: the turn is cancelled when that holds a response.
 //
-// Usage: node vscode_host_program.mjs ADDRESS FOLDER PRESET [SESSION]
+// Usage: node vscode_host_program.mjs ADDRESS FOLDER PRESET TURNS [SESSION]
 
 import { randomUUID } from "node:crypto";
 import { writeSync } from "node:fs";
@@ -11,7 +12,7 @@ import { pathToFileURL } from "node:url";
 
 const ROOT = "ahp-root://";
 const PROVIDER = "codex";
-const [address, folder, preset, known] = process.argv.slice(2);
+const [address, folder, preset, turns, known] = process.argv.slice(2);
 
 class Host {
   #socket;
@@ -80,10 +81,10 @@ class Chat {
     this.channel = channel;
   }
 
-  // Runs a turn, approves what it asks for, and returns what was seen. `onStart` may cancel it.
-  async turn(text, onStart = () => {}) {
+  // Runs a turn, answers what it asks for, and returns what was seen.
+  async turn(text, does, model) {
     const turnId = randomUUID();
-    const seen = { text: "", approved: [] };
+    const seen = { text: "", asked: [], results: [] };
     const actions = this.host.actions();
     const message = { text, origin: { kind: "user" } };
     const startedAt = new Date().toISOString();
@@ -96,7 +97,7 @@ class Chat {
       if (rejectionReason) throw new Error(`${action.type}: ${rejectionReason}`);
       switch (action.type) {
         case "chat/turnStarted":
-          onStart(turnId);
+          if (does === "cancel") this.#cancel(turnId, model);
           break;
         case "chat/responsePart":
           if (action.part.kind === "markdown") seen.text += action.part.content;
@@ -105,7 +106,10 @@ class Chat {
           seen.text += action.content;
           break;
         case "chat/toolCallReady":
-          if (!action.confirmed) this.#approve(action, seen);
+          if (!action.confirmed) this.#answer(action, seen, does === "approve");
+          break;
+        case "chat/toolCallComplete":
+          seen.results.push(...(action.result.content ?? []).map((it) => it.text ?? ""));
           break;
         case "chat/turnComplete":
         case "chat/turnCancelled":
@@ -115,16 +119,18 @@ class Chat {
     }
   }
 
-  cancel(turnId) {
+  async #cancel(turnId, model) {
+    for (let held = 0; held !== 1; ) ({ held } = await (await fetch(`${model}/requests`)).json());
     this.host.dispatch(this.channel, { type: "chat/turnCancelled", turnId, duration: 1 });
   }
 
-  #approve({ turnId, toolCallId, options, ...rest }, seen) {
-    seen.approved.push(rest.invocationMessage ?? rest.toolInput ?? "");
+  #answer({ turnId, toolCallId, options, ...rest }, seen, approved) {
+    seen.asked.push(rest.invocationMessage ?? rest.toolInput ?? "");
     const type = "chat/toolCallConfirmed";
-    const selected = options?.find((it) => it.kind === "approve")?.id;
+    const selected = options?.find((it) => it.kind === (approved ? "approve" : "deny"))?.id;
     this.host.dispatch(this.channel, {
-      ...{ type, turnId, toolCallId, approved: true, confirmed: "user-action" },
+      ...{ type, turnId, toolCallId, approved },
+      ...(approved ? { confirmed: "user-action" } : { reason: "denied" }),
       ...(selected ? { selectedOptionId: selected } : {}),
     });
   }
@@ -159,14 +165,8 @@ const chat = new Chat(host, snapshot.state.defaultChat);
 const opened = await host.call("subscribe", { channel: chat.channel });
 seen.earlierTurns = opened.snapshot.state.turns?.length ?? 0;
 
-if (known) {
-  seen.resumed = await chat.turn("which cloth was it?");
-} else {
-  seen.turn = await chat.turn("what makes cloth?");
-  seen.command = await chat.turn("may I weave?");
-  seen.patch = await chat.turn("may I dye?");
-  seen.cancelled = await chat.turn("never stop", (turnId) => chat.cancel(turnId));
-}
+seen.turns = [];
+for (const turn of JSON.parse(turns)) seen.turns.push(await chat.turn(...turn));
 writeSync(1, JSON.stringify(seen));
 host.close();
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::cache::{Cache, remove_folder};
+use crate::failure_text::FailureSearch;
 use crate::install::{LOG_LINES_SHOWN, end_of};
 use crate::run::{Run, figure};
 use crate::workspace;
@@ -112,6 +113,10 @@ fn run_one(
     let output = fs::read(&log)?;
     let output = String::from_utf8_lossy(&output);
     println!("{target}:\n{}", end_of(&output, LOG_LINES_SHOWN));
+    let result = result.map_err(|error| match FailureSearch::find_in(&output) {
+        Some(it) => error.context(it),
+        None => error,
+    });
     result.with_context(|| {
         format!(
             "fuzz target `{target}` failed; the input is in {}, run `{} INPUT` to see it again",

@@ -16,7 +16,9 @@ mod cache;
 mod changelog;
 mod ci;
 mod clients;
+mod cross;
 mod docs;
+mod failure_text;
 mod fuzz;
 mod r#gen;
 mod generated;
@@ -79,6 +81,7 @@ Commands
      --sign KEY           sign the checksums with this key of OpenSSH
      --minisign KEY       sign the checksums with this key of minisign, KEY.pub beside it
      --url URL            address of the releases, for files that download one; --minisign needs it
+  cross                   build the binary for Linux on aarch64, and try it in an emulator
   home-fixture            write a home with an old binary, as a fixture of the binary's tests
      --raddle BIN         the old binary
      --out FOLDER         the folder of the fixture
@@ -121,6 +124,7 @@ fn dispatch() -> Result<()> {
         Some("limits") => limits::command(arguments),
         Some("parts") => parts::command(arguments),
         Some("package") => packages::command(arguments),
+        Some("cross") => cross::command(arguments),
         Some("home-fixture") => home_fixture::command(arguments),
         Some("prove") => prove::command(arguments),
         Some("recording") => recording::command(arguments),

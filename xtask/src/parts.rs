@@ -194,6 +194,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("chromium", "chromium"),
 ];
 
+/// Debian package of the emulator, and its program for aarch64. CI does not need it.
+const EMULATOR: (&str, &str) = ("qemu-user-static", "qemu-aarch64-static");
+
 pub fn command(arguments: Arguments) -> Result<()> {
     let names = arguments.words()?;
     for (name, folder) in install(&Cache::open()?, &names)? {
@@ -234,6 +237,15 @@ pub fn codex_program(cache: &Cache) -> Result<PathBuf> {
             packages.display()
         )
     })
+}
+
+/// Installs the emulator of aarch64, and returns the name of its program.
+pub fn emulator() -> Result<&'static str> {
+    let (package, program) = EMULATOR;
+    if !on_path(program) {
+        install_debian(&[package])?;
+    }
+    Ok(program)
 }
 
 /// Prepares the TypeScript compiler, without arguments.
@@ -322,6 +334,10 @@ fn install_packages() -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
+    install_debian(&missing)
+}
+
+fn install_debian(missing: &[&str]) -> Result<()> {
     let root = Run::new("id").arg("-u").output()?.trim() == "0";
     if !root || !on_path("apt-get") {
         bail!(

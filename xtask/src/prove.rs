@@ -1,6 +1,6 @@
-//! Full-size proofs: the checks that CI samples, run at length. At most an hour each. Results are
-//! recorded in `docs/proofs.json`, including failures. The next run of any proof records one that
-//! was interrupted.
+//! Full-size proofs: the checks that CI samples, run at length, for minutes or up to two hours.
+//! Results are recorded in `docs/proofs.json`, including failures with their reason. The next run of
+//! any proof records one that was interrupted.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -192,7 +192,7 @@ pub const PROOFS: &[Proof] = &[
     ),
     proof(
         "vscode",
-        "VS Code's agent host and its chat page in Chromium: turns, a command, a patch, cancel, restart",
+        "VS Code's agent host and its chat page: approvals, patches, cancel, restart, presets",
         vscode,
     )
     .of_binary(),

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use crate::failure_text::{FailureSearch, ReportedFailure};
 use crate::processes;
 
 /// Exit code of a trial that failed only by a missed time limit (`EX_TEMPFAIL` of sysexits.h).
@@ -87,8 +88,9 @@ fn collects_figures() -> bool {
         .is_some()
 }
 
-/// Forwards a program's output, and stores its figures.
-fn pass_on(output: impl Read) {
+/// Forwards a program's output and stores its figures. Returns the failure that it reports.
+fn pass_on(output: impl Read) -> Option<ReportedFailure> {
+    let mut search = FailureSearch::default();
     let mut lines = BufReader::new(output);
     let mut line = Vec::new();
     while lines
@@ -100,8 +102,17 @@ fn pass_on(output: impl Read) {
         if let Some(figure) = text.strip_prefix(FIGURE) {
             keep_figure(figure.trim_end());
         }
+        search.read(&text);
         line.clear();
     }
+    search.end()
+}
+
+/// End of a program.
+struct Ending {
+    status: ExitStatus,
+    /// Failure that it reported, if its output was read.
+    reported: Option<ReportedFailure>,
 }
 
 /// Result of a program that may miss its time limit.
@@ -183,9 +194,9 @@ impl Run {
     /// Runs the program to its end; anything but success is an error.
     pub fn go(self) -> Result<()> {
         let line = self.line();
-        let status = self.status()?;
-        if !status.success() {
-            return Err(failure(&line, status));
+        let ending = self.finish()?;
+        if !ending.status.success() {
+            return Err(failure(&line, ending));
         }
         Ok(())
     }
@@ -193,15 +204,15 @@ impl Run {
     /// Runs the program to its end; a missed time limit alone is not an error.
     pub fn go_timed(self) -> Result<Punctuality> {
         let line = self.line();
-        let status = self.status()?;
-        match status.code() {
+        let ending = self.finish()?;
+        match ending.status.code() {
             Some(0) => Ok(Punctuality::InTime),
             Some(LATE) => Ok(Punctuality::Late),
-            _ => Err(failure(&line, status)),
+            _ => Err(failure(&line, ending)),
         }
     }
 
-    fn status(mut self) -> Result<ExitStatus> {
+    fn finish(mut self) -> Result<Ending> {
         let line = self.line();
         let background = BACKGROUND_LOG.with(|it| it.borrow().as_ref().map(File::try_clone));
         if let Some(log) = background.transpose()? {
@@ -238,10 +249,12 @@ impl Run {
             .take()
             .map(|it| thread::spawn(move || pass_on(it)));
         let status = wait(&mut child, self.deadline).with_context(|| format!("`{line}`"))?;
+        let mut reported = None;
         for reader in [stdout, stderr].into_iter().flatten() {
-            let _ = reader.join();
+            let found = reader.join().ok().flatten();
+            reported = reported.or(found);
         }
-        Ok(status)
+        Ok(Ending { status, reported })
     }
 
     /// Wraps the program in `nice`, so that timed programs beside it get the processor first.
@@ -273,7 +286,11 @@ impl Run {
             .output()
             .with_context(|| format!("cannot start `{line}`"))?;
         if !output.status.success() {
-            return Err(failure(&line, output.status));
+            let ending = Ending {
+                status: output.status,
+                reported: None,
+            };
+            return Err(failure(&line, ending));
         }
         String::from_utf8(output.stdout).with_context(|| format!("`{line}` did not write text"))
     }
@@ -302,7 +319,8 @@ pub fn on_path(program: &str) -> bool {
 }
 
 /// Returns the error of a program that did not succeed.
-fn failure(line: &str, status: ExitStatus) -> anyhow::Error {
+fn failure(line: &str, ending: Ending) -> anyhow::Error {
+    let Ending { status, reported } = ending;
     let failure = format!("`{line}` ended with {status}");
     // Shells, and runners of other programs, report the signal of a child as 128 and its number.
     let signal = status.signal().or(status.code().map(|code| code - 128));
@@ -311,7 +329,10 @@ fn failure(line: &str, status: ExitStatus) -> anyhow::Error {
             let reason = format!("ended by signal {signal}");
             anyhow::Error::new(Termination { reason }).context(failure)
         }
-        None => anyhow!(failure),
+        None => match reported {
+            Some(it) => anyhow::Error::new(it).context(failure),
+            None => anyhow!(failure),
+        },
     }
 }
 

@@ -49,6 +49,12 @@ pub fn mdbook(cache: &Cache) -> Result<PathBuf> {
     ensure(cache, "mdbook-0.5.4", recipe, "bin/mdbook")
 }
 
+/// Installs the builder for other processors, and Zig, which it finds through the Python beside it.
+pub fn cargo_zigbuild(cache: &Cache) -> Result<PathBuf> {
+    let recipe = Recipe::Python(&[&["cargo-zigbuild==0.24.0", "ziglang==0.15.2"]]);
+    ensure(cache, "cargo-zigbuild-0.24.0", recipe, "bin/cargo-zigbuild")
+}
+
 fn ensure(cache: &Cache, folder: &str, recipe: Recipe, program: &str) -> Result<PathBuf> {
     let _lock = cache.lock("tools")?;
     let folder = cache.tools().join(folder);

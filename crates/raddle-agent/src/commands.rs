@@ -55,7 +55,7 @@ impl Threads {
     /// order.
     ///
     /// A command that starts a turn also carries briefs: notes to the model on its folder, date,
-    /// permissions and `AGENTS.md` files.
+    /// permissions, `AGENTS.md` files and skills. So does one that names a skill.
     pub async fn send_command(
         &self,
         id: ThreadId,
@@ -63,9 +63,12 @@ impl Threads {
         reply_to: impl Into<ReplyTo>,
     ) {
         let reply_to = reply_to.into();
-        let starts_turn = matches!(
+        let may_have_briefs = matches!(
             command,
-            Command::StartTurn(_) | Command::StartReview(_) | Command::StartQueued(_)
+            Command::StartTurn(_)
+                | Command::StartReview(_)
+                | Command::StartQueued(_)
+                | Command::Steer(_)
         );
         let has_input = matches!(
             command,
@@ -80,7 +83,7 @@ impl Threads {
                 return (reply_to.reply)(Err(error));
             }
         }
-        if starts_turn && let Ok(handle) = self.get(id).await {
+        if may_have_briefs && let Ok(handle) = self.get(id).await {
             handle.brief(&mut command).await;
         }
         let message = TaskMessage::Command {
@@ -207,7 +210,8 @@ impl Threads {
     }
 
     /// Subscribes to a thread. The subscriber first receives the reply. Then it receives the open
-    /// items, or the records after its cursor; then the open requests; then live events.
+    /// items, or the records after its cursor; then the open requests; then live events. An
+    /// archived thread is rejected.
     pub async fn resume<F>(&self, id: ThreadId, request: SubscribeRequest, reply: F)
     where
         F: FnOnce(Result<SubscribeResult, AgentError>) -> BoxFuture<'static, bool> + Send + 'static,

@@ -1,5 +1,5 @@
-//! Briefs about a thread's environment: the workspace's own instructions, and its location and
-//! limits. A workspace's files are text for the model, never configuration.
+//! Briefs about a thread's environment: the workspace's own instructions, its location and limits,
+//! and skills. A workspace's files are text for the model, never configuration.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_core::{ApprovalPolicy, Briefed, Sandbox, Settings, Timestamp, Topic};
+use raddle_core::ports::Skills;
+use raddle_core::{ApprovalPolicy, Briefed, Input, Sandbox, Settings, Timestamp, Topic};
 use rustix::fs::{Mode, OFlags};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+
+use crate::skills;
 
 /// File with the instructions of a workspace.
 const NAME: &str = "AGENTS.md";
@@ -23,12 +26,12 @@ const BYTES_MAX: usize = 32 << 10;
 /// Maximum number of parent folders that are searched.
 const DEPTH_MAX: usize = 64;
 
-/// Limit: time a turn waits for the disk of the `AGENTS.md` files; beyond it, the model keeps the
-/// previous instructions.
+/// Limit: time a turn waits for the disk of the `AGENTS.md` files and skills; beyond it, the model
+/// keeps the previous instructions and skills.
 const DISK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Limit: reads of `AGENTS.md` files that hang at a time; beyond it, further turns begin without a
-/// read.
+/// Limit: reads of `AGENTS.md` files and skills that hang at a time; beyond it, further turns begin
+/// without a read.
 const READS_MAX: usize = 16;
 
 /// Instructions from the files of a workspace.
@@ -44,18 +47,32 @@ pub struct Instructions {
 #[derive(Debug)]
 pub(crate) struct EnvironmentReader {
     permits: Arc<Semaphore>,
+    skills: Arc<dyn Skills>,
 }
 
 impl EnvironmentReader {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(skills: Arc<dyn Skills>) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(READS_MAX)),
+            skills,
         }
     }
 
-    /// Returns the briefs for a thread with these settings.
-    pub(crate) async fn briefs(&self, settings: &Settings, now: Timestamp) -> Vec<Briefed> {
-        let instructions = self.instructions(&settings.cwd).await.map(|it| Briefed {
+    /// Returns the briefs for a thread with these settings, and whose next message is `input`.
+    pub(crate) async fn briefs(
+        &self,
+        settings: &Settings,
+        input: Vec<Input>,
+        now: Timestamp,
+    ) -> Vec<Briefed> {
+        let (skills, thread_settings) = (self.skills.clone(), settings.clone());
+        let reading = self.on_disk(&settings.cwd, move |folder| {
+            let instructions = read(folder);
+            let skills = skills::briefs(&*skills, &thread_settings, &input);
+            (instructions, skills)
+        });
+        let (instructions, skills) = reading.await.unzip();
+        let instructions = instructions.map(|it| Briefed {
             topic: Topic::Instructions,
             text: it.text,
             sources: it.sources,
@@ -65,29 +82,39 @@ impl EnvironmentReader {
             text: environment(settings, now),
             sources: Vec::new(),
         };
-        instructions.into_iter().chain([environment]).collect()
+        let briefs = instructions.into_iter().chain([environment]);
+        briefs.chain(skills.unwrap_or_default()).collect()
     }
 
     /// Returns the workspace's instructions, or `None` if reading times out.
     pub(crate) async fn instructions(&self, cwd: &str) -> Option<Instructions> {
+        self.on_disk(cwd, read).await
+    }
+
+    /// Reads something in a folder on a thread that may block. Returns `None` if that times out.
+    async fn on_disk<T, F>(&self, cwd: &str, work: F) -> Option<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Path) -> T + Send + 'static,
+    {
         let (permits, folder) = (self.permits.clone(), PathBuf::from(cwd));
         let reading = async {
             let permit = permits.acquire_owned().await.ok()?;
             let reading = tokio::task::spawn_blocking(move || {
                 // Held until the disk answers, even after the timeout.
                 let _permit = permit;
-                read(&folder)
+                work(&folder)
             });
             reading.await.ok()
         };
-        let read = timeout(DISK_TIMEOUT, reading).await.ok().flatten();
-        if read.is_none() {
+        let outcome = timeout(DISK_TIMEOUT, reading).await.ok().flatten();
+        if outcome.is_none() {
             tracing::warn!(
                 cwd,
-                "the instructions of the workspace could not be read in time"
+                "the instructions and skills of the workspace could not be read in time"
             );
         }
-        read
+        outcome
     }
 }
 

@@ -26,6 +26,9 @@ pub enum AgentError {
     /// The journal was not available in time.
     #[error("the journal is not available; the thread was not started, try again")]
     Unavailable,
+    /// The thread is archived, so no client subscribes to it.
+    #[error("the thread is archived; restore it with thread/unarchive first")]
+    Archived,
     /// The thread does not fit into memory.
     #[error("the thread is too long for a copy in memory; fork it without `ephemeral`")]
     TooLong,

@@ -7,8 +7,8 @@ const CLAUDE: &str = include_str!("instructions/claude.md");
 const GEMINI: &str = include_str!("instructions/gemini.md");
 const OTHER: &str = include_str!("instructions/other.md");
 
-/// Instructions for condensing the history.
-pub(crate) const CONDENSE: &str = include_str!("instructions/condense.md");
+/// Instructions for compacting the history.
+pub(crate) const COMPACT: &str = include_str!("instructions/compact.md");
 
 const FRIENDLY: &str = "Be warm and encouraging, and explain what may be new to the user.";
 const PRAGMATIC: &str =
@@ -45,7 +45,7 @@ mod tests {
     /// They are part of every call.
     #[test]
     fn they_are_short() {
-        for text in [GPT, CLAUDE, GEMINI, OTHER, CONDENSE] {
+        for text in [GPT, CLAUDE, GEMINI, OTHER, COMPACT] {
             assert!(text.len() < 2_500, "{} bytes: {text}", text.len());
         }
     }

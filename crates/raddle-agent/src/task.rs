@@ -491,6 +491,12 @@ impl Task {
                 };
                 (envelope, caller)
             }
+            // As in the reference: its queue does not start turns.
+            TaskMessage::Subscribe { subscriber, .. }
+                if subscriber.is_returning && self.writer.thread().is_archived() =>
+            {
+                return drop((subscriber.reply)(Err(AgentError::Archived)));
+            }
             TaskMessage::Subscribe { subscriber, change } => {
                 self.change_for(change);
                 let cursor = subscriber.cursor;

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use raddle_core::policy::Layer;
 use raddle_core::ports::{
-    BackgroundTerminal, Blobs, BoxFuture, Hooks, Journal, Model, Pages, ReadError, Rulebook, Tools,
-    Webhook,
+    BackgroundTerminal, Blobs, BoxFuture, Hooks, Journal, Model, Pages, ReadError, Rulebook,
+    Skills, Tools, Webhook,
 };
 use raddle_core::{
-    Command, CommandOutcome, CursorStatus, Epoch, Failure, IdempotentRequest, Recovery, Refusal,
-    RequestNumber, Sandbox, Seq, Settings, Status, Thread, ThreadId, ThreadStarted, ThreadWriter,
-    Timestamp, WriterEnd, WriterNode,
+    Command, CommandOutcome, CursorStatus, Epoch, Failure, IdempotentRequest, Input, ItemId,
+    Recovery, Refusal, RequestNumber, Sandbox, Seq, Settings, Status, Thread, ThreadId,
+    ThreadStarted, ThreadWriter, Timestamp, WriterEnd, WriterNode,
 };
 use raddle_protocol::Notification;
 use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc, oneshot, watch};
@@ -25,6 +25,7 @@ use crate::counters::Counters;
 use crate::environment::{EnvironmentReader, Instructions};
 use crate::hooks::{HookRunner, NoticeSink, SessionStart};
 use crate::open::open;
+use crate::skills::may_name_skill;
 use crate::task::{
     AfterCommand, JOURNAL_TIMEOUT, NewSubscriber, Stores, Task, TaskEnd, TaskMessage, UsageReport,
 };
@@ -67,6 +68,8 @@ pub struct Options {
     pub webhook: Arc<dyn Webhook>,
     /// Hooks on events of threads.
     pub hooks: Arc<dyn Hooks>,
+    /// The skills that the model may use.
+    pub skills: Arc<dyn Skills>,
     /// Source of the current time.
     pub clock: fn() -> Timestamp,
     /// Name of this process among those that share the journal.
@@ -148,6 +151,7 @@ impl Threads {
             rules,
             webhook,
             hooks,
+            skills,
             clock,
             node,
             liveness,
@@ -178,7 +182,7 @@ impl Threads {
                 opening: std::array::from_fn(|_| AsyncMutex::default()),
                 global_subscribers: Mutex::default(),
                 tasks: Mutex::default(),
-                environment_reader: EnvironmentReader::new(),
+                environment_reader: EnvironmentReader::new(skills),
                 history_budget: HistoryBudget::default(),
                 counters: Counters::default(),
                 probe_thread: ThreadId::mint(),
@@ -595,7 +599,7 @@ impl Handle {
     /// order.
     ///
     /// A command that starts a turn also carries briefs: notes to the model on its folder, date,
-    /// permissions and `AGENTS.md` files.
+    /// permissions, `AGENTS.md` files and skills.
     pub async fn send_command<F>(&self, mut command: Command, reply: F)
     where
         F: FnOnce(Result<CommandOutcome, AgentError>) + Send + 'static,
@@ -619,23 +623,33 @@ impl Handle {
         self.snapshot.borrow().settings.clone()
     }
 
-    /// Adds briefs about the environment to a command that starts a turn.
+    /// Adds briefs about the environment to a command that starts a turn, or that names a skill.
     pub(crate) async fn brief(&self, command: &mut Command) {
-        let settings = self.snapshot.borrow().settings.clone();
-        let (settings, briefs) = match command {
+        let mut settings = self.snapshot.borrow().settings.clone();
+        let mut input = Vec::new();
+        let briefs = match command {
             Command::StartTurn(start) => {
-                let changed = start.change.clone().applied_to(&settings);
-                (Arc::new(changed), &mut start.briefs)
+                settings = Arc::new(start.change.clone().applied_to(&settings));
+                let message = start.message.as_ref();
+                input = message.map(|it| it.input.clone()).unwrap_or_default();
+                &mut start.briefs
             }
-            Command::StartReview(start) => (settings, &mut start.briefs),
-            Command::StartQueued(start) => (settings, &mut start.briefs),
-            Command::RunShell(start) => (settings, &mut start.briefs),
+            Command::Steer(steer) if may_name_skill(&steer.message.input) => {
+                input.clone_from(&steer.message.input);
+                &mut steer.briefs
+            }
+            Command::StartReview(start) => &mut start.briefs,
+            Command::StartQueued(start) => {
+                input = self.queued_input(start.item.clone()).await;
+                &mut start.briefs
+            }
+            Command::RunShell(start) => &mut start.briefs,
             _ => return,
         };
         if let Some(shared) = self.shared.upgrade() {
             *briefs = shared
                 .environment_reader
-                .briefs(&settings, shared.now())
+                .briefs(&settings, input, shared.now())
                 .await;
         }
     }
@@ -660,6 +674,16 @@ impl Handle {
             settings = Arc::new(start.change.clone().applied_to(&settings));
         }
         runner.check_input(&self.session, &settings, command).await
+    }
+
+    /// Returns queued input, the next without an id; empty if there is none.
+    async fn queued_input(&self, item: Option<ItemId>) -> Vec<Input> {
+        let inspect = move |thread: &Thread| {
+            let mut queue = thread.queue().iter();
+            let queued = queue.find(|it| item.as_ref().is_none_or(|id| it.item == *id));
+            queued.map(|it| it.input.clone()).unwrap_or_default()
+        };
+        self.inspect(inspect).await.unwrap_or_default()
     }
 
     /// Subscribes from now on, or after a cursor. The subscriber receives the reply before any

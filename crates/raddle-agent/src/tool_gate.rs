@@ -47,6 +47,9 @@ const TOOL_FAILED: &str = "The tool failed with an internal error; the server's 
 /// The request shows all arguments.
 const ARGUMENTS_BYTES_MAX: usize = 256 << 10;
 
+/// Number of files that the reason of an approval request names. It counts the others.
+const NAMED_FILES: usize = 8;
+
 /// Output for the model if the rules cannot be read.
 const NO_RULES: &str = "The rules cannot be read, so nothing is done.";
 
@@ -314,9 +317,13 @@ pub(crate) fn denied(ruling: &Ruling) -> Admission {
 /// Builds the approval request for an act.
 fn question(act: &Act, ruling: &Ruling, body: &ItemBody, call: &ToolCall) -> Ask {
     // The ruling comes first, then the agent's own explanation.
+    let by_ruling = match &act.kind {
+        ActKind::Write { paths, .. } if !paths.is_empty() => with_files(&ruling.reason, paths),
+        _ => ruling.reason.clone(),
+    };
     let reason = Some(match &act.reason {
-        Some(why) => format!("{} The agent says: {why}", ruling.reason),
-        None => ruling.reason.clone(),
+        Some(why) => format!("{by_ruling} The agent says: {why}"),
+        None => by_ruling,
     });
     match (&act.kind, body) {
         (ActKind::Command { script, beyond, .. }, ItemBody::Command(it)) => {
@@ -345,6 +352,17 @@ fn question(act: &Act, ruling: &Ruling, body: &ItemBody, call: &ToolCall) -> Ask
             reason,
         }),
     }
+}
+
+/// Adds the names of files to a reason: some clients show nothing else about a change of files.
+fn with_files(reason: &str, paths: &[String]) -> String {
+    let named = paths.iter().take(NAMED_FILES);
+    let named: Vec<String> = named.map(|it| it.escape_debug().to_string()).collect();
+    let others = match paths.len().saturating_sub(NAMED_FILES) {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    format!("{reason} Files: {}{others}.", named.join(", "))
 }
 
 /// Sends a tool's reports to the task of its thread.

@@ -16,7 +16,7 @@ use crate::context::{self, History};
 use crate::estimate::UsageMeter;
 use crate::hooks::{HookRunner, add_prompt};
 use crate::images::{SHOWN_BYTES_MAX, look_at};
-use crate::instructions::CONDENSE;
+use crate::instructions::COMPACT;
 use crate::tool_gate::{Judgement, ToolGate, after};
 use crate::tools::OfferedTools;
 
@@ -66,7 +66,7 @@ impl ModelWork {
         match built.await {
             Ok(entries) => {
                 self.prompt.entries = entries;
-                // Condensing uses text only: images that overflowed a call must not overflow this
+                // Compacting uses text only: images that overflowed a call must not overflow this
                 // one too.
                 let images = match self.prompt.purpose {
                     Purpose::Answer => SHOWN_BYTES_MAX,
@@ -74,12 +74,12 @@ impl ModelWork {
                 };
                 look_at(&*self.blobs, &mut self.prompt.entries, images).await;
                 if self.prompt.purpose == Purpose::Compact {
-                    // A history that did not fit for an answer may just fit for condensing; after
+                    // A history that did not fit for an answer may just fit for compacting; after
                     // that it is shortened.
                     let halvings = self.overflows.saturating_sub(1);
                     context::shorten(&mut self.prompt.entries, halvings);
-                    let condense = ContextEntry::Note(CONDENSE.to_owned());
-                    self.prompt.entries.push(condense.into());
+                    let compact = ContextEntry::Note(COMPACT.to_owned());
+                    self.prompt.entries.push(compact.into());
                 }
             }
             Err(error) => {
@@ -294,7 +294,7 @@ fn commands_for(
             }
             vec![Command::UpdateItem(UpdateItem { call, update })]
         }
-        // While condensing, the output is the summary and is not shown.
+        // While compacting, the output is the summary and is not shown.
         (
             Purpose::Compact,
             ModelEvent::Item(ItemUpdate::Text(AppendText {

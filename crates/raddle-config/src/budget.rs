@@ -10,9 +10,9 @@ use crate::setting_error::SettingError;
 
 /// Returns the limits of each turn, or of the thread.
 pub fn limits(config: &EffectiveConfig<'_>, scope: Scope) -> Result<SpendLimits, SettingError> {
-    of_table(config.table(), scope).map_err(|BudgetError { key, what }| match key {
-        Some(key) => config.refused(what, &["budget", scope.key(), key.as_str()]),
-        None => config.refused(what, &["budget", scope.key()]),
+    of_table(config.table(), scope).map_err(|BudgetError { path, what }| {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        config.refused(what, &path)
     })
 }
 
@@ -31,31 +31,53 @@ pub fn limits_of_request(
     is_named.then(|| limits(config, scope)).transpose()
 }
 
-/// An error in `[budget.turn]` or `[budget.thread]`.
+/// An error in `[budget]`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct BudgetError {
-    /// The faulty key, if it is one key.
-    key: Option<String>,
+    /// The path of the faulty key.
+    path: Vec<String>,
     what: String,
 }
 
+impl BudgetError {
+    fn new(path: &[&str], what: String) -> Self {
+        let path = path.iter().map(|it| (*it).to_owned()).collect();
+        Self { path, what }
+    }
+}
+
+/// The table of budgets.
+const TABLE: &str = "budget";
+
 /// Parses `[budget.turn]` or `[budget.thread]` of a file, or says what is wrong with it.
 pub fn of_table(table: &toml::Table, scope: Scope) -> Result<SpendLimits, BudgetError> {
-    let path = format!("budget.{}", scope.key());
-    let Some(value) = table.get("budget").and_then(|it| it.get(scope.key())) else {
+    let scope_key = scope.key();
+    let path = format!("{TABLE}.{scope_key}");
+    let Some(budgets) = table.get(TABLE) else {
         return Ok(SpendLimits::default());
     };
-    let table = value.as_table().ok_or_else(|| BudgetError {
-        key: None,
-        what: format!("`{path}` must be a table"),
+    let budgets = budgets.as_table().ok_or_else(|| {
+        let what = format!("`{TABLE}` must be a table with the tables `turn` and `thread`");
+        BudgetError::new(&[TABLE], what)
+    })?;
+    let scopes = [Scope::Turn, Scope::Thread].map(Scope::key);
+    if let Some(key) = budgets.keys().find(|it| !scopes.contains(&it.as_str())) {
+        let what = format!(
+            "`{TABLE}` has no `{key}`; write one of {}",
+            scopes.join(", ")
+        );
+        return Err(BudgetError::new(&[TABLE, key.as_str()], what));
+    }
+    let Some(value) = budgets.get(scope_key) else {
+        return Ok(SpendLimits::default());
+    };
+    let table = value.as_table().ok_or_else(|| {
+        BudgetError::new(&[TABLE, scope_key], format!("`{path}` must be a table"))
     })?;
     let mut limits = SpendLimits::default();
     for (key, value) in table {
-        let invalid = |what| BudgetError {
-            key: Some(key.clone()),
-            what,
-        };
+        let invalid = |what| BudgetError::new(&[TABLE, scope_key, key.as_str()], what);
         let measure = Measure::ALL.into_iter().find(|it| it.key() == key);
         let Some(measure) = measure else {
             let keys = Measure::ALL.map(Measure::key).join(", ");
@@ -113,6 +135,14 @@ mod tests {
                     nano_usd: Some(2_000_000_000),
                     ..none
                 }),
+            ),
+            (
+                "budget = 5",
+                Err("`budget` must be a table with the tables `turn` and `thread`"),
+            ),
+            (
+                "budget.turns.tokens = 5",
+                Err("`budget` has no `turns`; write one of turn, thread"),
             ),
             ("budget.turn = 5", Err("`budget.turn` must be a table")),
             (

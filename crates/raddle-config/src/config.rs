@@ -22,7 +22,7 @@ use crate::overrides::Override;
 use crate::paths::Paths;
 use crate::providers::prices;
 use crate::redaction::redacted_json;
-use crate::{keys, layers, local_disk};
+use crate::{keys, layers, local_disk, skills};
 
 /// The configuration of a home, with its files as last loaded.
 #[derive(Debug)]
@@ -251,9 +251,11 @@ impl State {
         layers::text(&self.merged, key)
     }
 
-    /// Whether the `PATH` of commands includes the additions of the user's login shell.
+    /// Whether the `PATH` of commands includes the additions of the user's login shell. With an
+    /// invalid value, the shell is not started.
     pub fn asks_login_shell(&self) -> bool {
-        self.value("login_shell_path") != Some(&toml::Value::Boolean(false))
+        let value = self.value("login_shell_path");
+        value.is_none_or(|it| *it == toml::Value::Boolean(true))
     }
 
     /// Returns a value of the merged configuration.
@@ -357,6 +359,7 @@ impl State {
 pub(crate) fn check_table(table: &toml::Table) -> keys::LayerProblems {
     let mut problems = keys::check_layer(table);
     problems.invalid.extend(prices::problems(table));
+    problems.invalid.extend(skills::problems(table));
     problems
 }
 

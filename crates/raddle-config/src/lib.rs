@@ -30,6 +30,7 @@ pub mod models;
 mod overrides;
 mod paths;
 pub mod permissions;
+pub mod projects;
 pub mod providers;
 mod redaction;
 mod sandbox;

@@ -2,7 +2,7 @@
 
 mod section;
 
-pub(crate) use self::section::{ineffective_keys, read, structural_problems};
+pub(crate) use self::section::{check, ineffective_keys, read, structural_problems};
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -13,6 +13,8 @@ pub struct Paths {
     pub user_config: PathBuf,
     /// The user's skills; may be missing.
     pub skills: PathBuf,
+    /// Further folders of the user's skills, which other agents share; may be missing.
+    pub shared_skills: Vec<PathBuf>,
     /// Policy files with rules for agents; may be missing.
     pub rules: Vec<PathBuf>,
     /// The file with the threads, if there is one; `thread/read` returns it.
@@ -20,6 +22,11 @@ pub struct Paths {
 }
 
 impl Paths {
+    /// Returns the folder of the administrator's skills, which may be missing.
+    pub fn admin_skills(&self) -> PathBuf {
+        self.system_config.with_file_name("skills")
+    }
+
     /// Returns the paths hidden from commands in a sandbox: configuration may contain keys, and
     /// threads are private. Policy files are named one by one, because each may be a link to
     /// another folder.

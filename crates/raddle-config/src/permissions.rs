@@ -53,6 +53,7 @@ pub fn of_profile(config: &EffectiveConfig<'_>, id: &str) -> Result<SandboxChoic
         })
     };
     if id == FULL_ACCESS {
+        reject_redefinition(config, id)?;
         return Ok(SandboxChoice {
             sandbox: Sandbox::FullAccess,
             profile: profile(None),
@@ -160,8 +161,26 @@ pub fn description<'a>(config: &'a EffectiveConfig<'_>, id: &str) -> Option<&'a 
 /// Returns the table of a configured profile.
 fn table<'a>(config: &'a EffectiveConfig<'_>, id: &str) -> Option<&'a toml::Table> {
     let is_built_in = id.starts_with(':');
-    let table = config.value(TABLE)?.as_table()?.get(id)?.as_table();
-    table.filter(|_| !is_built_in)
+    entry(config, id)?.as_table().filter(|_| !is_built_in)
+}
+
+/// Returns the value of the configuration under the name of a profile.
+fn entry<'a>(config: &'a EffectiveConfig<'_>, id: &str) -> Option<&'a toml::Value> {
+    config.value(TABLE)?.as_table()?.get(id)
+}
+
+/// Rejects a built-in profile that the configuration describes in another way: its restrictions
+/// would not apply.
+fn reject_redefinition(config: &EffectiveConfig<'_>, id: &str) -> Result<(), SettingError> {
+    match entry(config, id) {
+        None => Ok(()),
+        Some(_) => Err(invalid_profile(
+            config,
+            id,
+            "it is built in and cannot be changed; give your profile a name without `:`, and let it \
+             extend this one",
+        )),
+    }
 }
 
 fn invalid_profile(config: &EffectiveConfig<'_>, id: &str, what: &str) -> SettingError {
@@ -214,6 +233,9 @@ fn access(
         root: Some(Level::Read),
         ..ProfileAccess::default()
     };
+    if BUILT_IN.iter().any(|it| it.0 == id) {
+        reject_redefinition(config, id)?;
+    }
     match id {
         READ_ONLY => return Ok(read_only),
         WORKSPACE => {
@@ -233,9 +255,16 @@ fn access(
         _ => {}
     }
     let Some(profile_table) = table(config, id) else {
-        return Err(SettingError::UnknownProfile {
-            id: quoted(id).into_owned(),
-            known: ids(config),
+        return Err(match entry(config, id) {
+            Some(_) if !id.starts_with(':') => invalid_profile(
+                config,
+                id,
+                "it must be a table; write its keys under [permissions.NAME]",
+            ),
+            _ => SettingError::UnknownProfile {
+                id: quoted(id).into_owned(),
+                known: ids(config),
+            },
         });
     };
     if extended_by.len() == EXTENDS_MAX || extended_by.iter().any(|it| it == id) {
@@ -273,6 +302,16 @@ impl ProfileAccess {
                     }
                 }
                 ("network", toml::Value::Table(network)) => self.read_network(network)?,
+                ("description", _) => return Err("`description` must be a string".to_owned()),
+                ("filesystem", _) => {
+                    return Err(
+                        "`filesystem` must be a table of paths and access levels, such as { \":root\" = \"read\" }"
+                            .to_owned(),
+                    );
+                }
+                ("network", _) => {
+                    return Err("`network` must be a table, such as { enabled = false }".to_owned());
+                }
                 _ => {
                     return Err(format!(
                         "`{key}` is not supported here; it may have `extends`, `description`, and the tables \

@@ -132,9 +132,25 @@ fn setting(config: &State, is_selected: impl Fn(&toml::Value) -> bool) -> Option
     all.find(|it| is_selected(it)).map(is_enabling)
 }
 
+/// Whether an entry enables its skills. An invalid value disables them: it was written to restrict.
 fn is_enabling(entry: &toml::Value) -> bool {
-    let enabled = entry.get("enabled").and_then(toml::Value::as_bool);
-    enabled.unwrap_or(true)
+    let enabled = entry.get("enabled");
+    enabled.is_none_or(|it| it.as_bool() == Some(true))
+}
+
+/// Returns the invalid entries of a table, a sentence each.
+pub(crate) fn problems(table: &toml::Table) -> Vec<String> {
+    let is_text = |entry: &toml::Value, key: &str| entry.get(key).is_some_and(toml::Value::is_str);
+    let mut problems = Vec::new();
+    for entry in entries(table) {
+        if is_text(entry, "name") == is_text(entry, "path") {
+            problems.push("each of `skills.config` must have a `name` or a `path`".to_owned());
+        }
+        if entry.get("enabled").is_some_and(|it| !it.is_bool()) {
+            problems.push("`enabled` of `skills.config` must be true or false".to_owned());
+        }
+    }
+    problems
 }
 
 fn has_name(entry: &toml::Value, name: &str) -> bool {

@@ -1,5 +1,7 @@
 //! The configuration without a server, for the command line.
 
+mod mcp;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,6 +10,7 @@ use raddle_protocol::{ConfigEdit, ConfigLayerSource, MergeStrategy, WriteStatus}
 use crate::config::{Config, ConfigWriter, State, check_table};
 use crate::config_error::{ConfigError, ConfigWriteError, KeyError};
 use crate::hooks::{self, Hook, HookSet};
+use crate::layers::Layer;
 use crate::models::{self, ModelsByProvider};
 use crate::overrides::{Override, value_of};
 use crate::paths::Paths;
@@ -118,6 +121,15 @@ impl Configuration {
         self.write(key, layers::to_json(&value_of(value)))
     }
 
+    /// Whether the user's own file sets a key.
+    pub fn is_in_user_file(&self, key: &str) -> Result<bool, KeyError> {
+        let path = layers::named_key_path(key)?;
+        let state = self.config.state();
+        let is_user = |it: &&Layer| matches!(it.source, ConfigLayerSource::User(_));
+        let user = state.layers.each().find(is_user);
+        Ok(user.is_some_and(|it| layers::get(&it.table, &path).is_some()))
+    }
+
     /// Removes a key from the user's file.
     pub fn unset(&self, key: &str) -> Result<WrittenValue, ConfigWriteError> {
         self.write(key, serde_json::Value::Null)
@@ -170,7 +182,14 @@ impl Configuration {
         self.config.state().problems.clone()
     }
 
-    /// Returns the configuration without its invalid values.
+    /// Returns the configuration as last loaded, with its invalid values.
+    pub fn state(&self) -> Arc<State> {
+        self.config.state()
+    }
+
+    /// Returns the configuration without its invalid values, to report further problems. The values
+    /// that bound the agent are read from [`Self::state`]: without an invalid one, the sandbox may
+    /// be wider.
     pub fn valid_state(&self) -> State {
         self.config.state().without_problems()
     }

@@ -72,6 +72,11 @@ impl Printer {
     }
 }
 
+/// Whether text on a terminal may have colours: not if `NO_COLOR` is set and not empty.
+pub fn allows_colours() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty())
+}
+
 /// Prints a line for the user on stderr. Sanitized, because it may quote files and vendors.
 pub fn print_line(line: &str) {
     // A closed stderr is no reason to fail.

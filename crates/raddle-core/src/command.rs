@@ -288,6 +288,9 @@ pub struct Steer {
     pub expected: TurnId,
     /// The user's message to add.
     pub message: InputMessage,
+    /// Notes on the environment, as with [`StartTurn`]. Only the skills that the message names are
+    /// added.
+    pub briefs: Vec<Briefed>,
     /// Principal that sent the command.
     pub principal: Option<String>,
 }

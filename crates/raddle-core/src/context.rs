@@ -20,6 +20,9 @@ use crate::{
 const NO_INSTRUCTIONS: &str =
     "The instructions of this workspace that were given before no longer apply.";
 
+/// Note for the model once it is offered no skills any more.
+const NO_SKILLS: &str = "The skills that were listed before are no longer available.";
+
 /// Note after a message that was cut off, before the model is called again.
 const CUT_OFF: &str = "Your last message was cut off by a fault. The user has seen it as it stands: go on from \
                        there, and do not repeat it.";
@@ -210,7 +213,14 @@ impl Context {
 
     fn brief(&mut self, it: &Briefed) {
         let note = match (it.topic, it.text.as_str()) {
+            (Topic::WithheldSkills, _) => return,
+            // The earlier content stays in the history until that is summarised.
+            (Topic::SkillTexts, "") => {
+                self.briefs.remove(&it.topic);
+                return;
+            }
             (Topic::Instructions, "") => NO_INSTRUCTIONS,
+            (Topic::Skills, "") => NO_SKILLS,
             (_, text) => text,
         };
         self.wait(ContextEntry::Note(note.to_owned()));

@@ -22,7 +22,7 @@ use raddle_protocol::Notification;
 use crate::{
     Delta, ErrorClass, Event, Failure, FailureKind, ItemBody, ItemPart, ModelEnd, OpenItem,
     PlanUpdated, Record, RecordBody, RequestNumber, Settings, StepStatus, Thread, ThreadId,
-    Timestamp, TurnEnd, TurnId, Usage,
+    Timestamp, Topic, TurnEnd, TurnId, Usage,
 };
 
 /// Returns the notifications for a record, in order. `thread` is the state just after that record.
@@ -246,6 +246,16 @@ fn notifications_of_event(
             }
             .into(),
         ),
+        Event::Briefed(it) => {
+            let is_warning = it.topic == Topic::WithheldSkills && !it.text.is_empty();
+            notifications.extend(is_warning.then(|| {
+                Notification::from(wire::WarningNotification {
+                    thread_id: Some(id),
+                    message: it.text.clone(),
+                    budget: None,
+                })
+            }));
+        }
         Event::TurnEnded(it) => {
             if let TurnEnd::Failed(error) = &it.end {
                 notifications.push(
@@ -267,7 +277,6 @@ fn notifications_of_event(
         }
         // Nothing that a client needs, or it is sent as a request instead of a notification.
         Event::Owned(_)
-        | Event::Briefed(_)
         | Event::MetadataChanged(_)
         | Event::ItemsInjected(_)
         | Event::GoalSet(_)

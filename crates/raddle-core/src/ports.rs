@@ -5,6 +5,7 @@ mod mcp;
 mod model;
 mod pages;
 mod rulebook;
+mod skills;
 mod summary;
 mod tools;
 mod webhook;
@@ -13,10 +14,14 @@ pub use hooks::{
     HookCall, HookEntry, HookEvent, HookLayer, HookObserver, HookOutcome, HookRuling, HookRun,
     HookRunEnd, HookRunStatus, Hooks, NoHooks,
 };
-pub use mcp::{McpError, McpServerSnapshot, McpServerState, McpServers, NoMcpServers};
+pub use mcp::{
+    McpAuth, McpError, McpListener, McpLogin, McpServerSnapshot, McpServerState, McpServers,
+    NoMcpServers,
+};
 pub use model::{FreeformSpec, Model, ModelAnswer, ModelEvent, Prompt, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Page, PageCursor, PageQuery, TurnEntry};
 pub use rulebook::{AmendError, Rulebook};
+pub use skills::{OfferedSkill, SkillOffer, Skills};
 pub(crate) use summary::preview;
 pub use summary::{Origin, Summary};
 pub use tools::{

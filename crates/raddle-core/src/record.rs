@@ -366,14 +366,15 @@ impl Span {
     }
 }
 
-/// A note on the environment for the model: sent once, and again when it has changed. Earlier notes
-/// stay in place, so that the beginning of the context is the same from call to call.
+/// A note on the environment: sent once, and again when it has changed. Earlier notes stay in place,
+/// so that the beginning of the context is the same from call to call. It is for the model, except
+/// for [`Topic::WithheldSkills`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Briefed {
     /// Topic of the note.
     pub topic: Topic,
-    /// Text for the model; empty if the topic no longer applies.
+    /// Text of the note; empty if the topic no longer applies.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// Files that the text comes from.
@@ -381,7 +382,7 @@ pub struct Briefed {
     pub sources: Vec<String>,
 }
 
-/// Topics of notes for the model.
+/// Topics of notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Topic {
@@ -389,6 +390,12 @@ pub enum Topic {
     Instructions,
     /// Folder, date and permissions of the work.
     Environment,
+    /// Names and descriptions of the skills that the model may use.
+    Skills,
+    /// Content of the skills that the user's newest message names.
+    SkillTexts,
+    /// Skills of the workspace that the model does not get. The note is a warning for the user.
+    WithheldSkills,
 }
 
 /// The settings of turns changed.

@@ -59,6 +59,11 @@ pub(crate) enum UsageError {
         value: String,
         known: Vec<&'static str>,
     },
+    #[error(
+        "--model {model} names a provider and no model; write PROVIDER/MODEL, \
+         `raddle model list --provider NAME` lists what one has"
+    )]
+    NoModelName { model: String },
     #[error("{one} and {other} contradict each other; leave one of them out")]
     Contradiction {
         one: &'static str,

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use raddle_client::{CallError, Client, ConnectError, Options, ServerAddress, ThreadFollower};
-use raddle_protocol::methods::{ConfigRead, ThreadList};
-use raddle_protocol::{AskForApproval, ConfigReadParams, ThreadId};
+use raddle_console::print_line;
+use raddle_protocol::methods::{ConfigRead, ThreadList, ThreadUnarchive};
+use raddle_protocol::{AskForApproval, ConfigReadParams, ThreadId, ThreadUnarchiveParams};
 use serde_json::{Value, json};
 
 use super::options::{ThreadSelector, Unattended};
@@ -107,11 +108,28 @@ pub(crate) async fn open(plan: &Plan, client: &Client) -> Result<ThreadFollower,
         ThreadSelector::Old(thread) => thread,
         ThreadSelector::Last { of_any_folder } => last(plan, client, of_any_folder).await?,
     };
-    let opened = client.resume(plan.resume(thread)).await;
-    opened.map_err(|error| OpenError::Resume {
+    let failed = |error| OpenError::Resume {
         thread,
         source: FailedCall(error),
-    })
+    };
+    match client.resume(plan.resume(thread)).await {
+        Err(CallError::Refused(error)) if is_archived(&error.message, thread) => {
+            let params = ThreadUnarchiveParams {
+                thread_id: thread,
+                client_request_id: None,
+            };
+            let restored = client.call::<ThreadUnarchive>(params).await;
+            restored.map_err(failed)?;
+            print_line("raddle: the thread was archived, and is listed again");
+            client.resume(plan.resume(thread)).await.map_err(failed)
+        }
+        opened => opened.map_err(failed),
+    }
+}
+
+/// Whether a server rejects a thread because it is archived. The error has no other mark.
+fn is_archived(message: &str, thread: ThreadId) -> bool {
+    message.starts_with(&format!("session {thread} is archived."))
 }
 
 /// Returns the newest thread.

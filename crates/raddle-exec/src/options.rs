@@ -79,7 +79,7 @@ pub enum Unattended {
 /// When text on stderr has colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Color {
-    /// On a terminal, unless `NO_COLOR` is set.
+    /// On a terminal, unless `NO_COLOR` is set and not empty.
     Auto,
     /// Always.
     Always,

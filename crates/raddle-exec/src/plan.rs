@@ -49,7 +49,16 @@ impl Plan {
     /// Validates the options, and reads stdin if they request it.
     pub(crate) fn read(mut options: Options, context: RunContext) -> Result<Self, UsageError> {
         let schema = options.output_schema.as_deref().map(schema).transpose()?;
-        let cwd = folder(options.cd.as_deref().unwrap_or(Path::new(".")))?;
+        let cwd = options.cd.as_deref().unwrap_or(Path::new("."));
+        let cwd = folder("cannot work in", cwd)?;
+        for added in &options.add_dir {
+            folder("cannot use --add-dir", added)?;
+        }
+        if let Some(model) = options.model.as_ref().filter(|it| it.ends_with('/')) {
+            return Err(UsageError::NoModelName {
+                model: model.clone(),
+            });
+        }
         let how = unattended_mode(&options, context)?;
         let mut settings = std::mem::take(&mut options.config);
         settings.extend(options.budget.iter().cloned());
@@ -222,8 +231,9 @@ fn schema(path: &Path) -> Result<Schema, UsageError> {
     })
 }
 
-fn folder(path: &Path) -> Result<PathBuf, UsageError> {
-    let unusable = |error| UsageError::path("cannot work in", path, error);
+/// Returns the real path of a folder. `purpose` is the step that fails otherwise.
+fn folder(purpose: &'static str, path: &Path) -> Result<PathBuf, UsageError> {
+    let unusable = |error| UsageError::path(purpose, path, error);
     let full = std::fs::canonicalize(path).map_err(unusable)?;
     match full.is_dir() {
         true => Ok(full),

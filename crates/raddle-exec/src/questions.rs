@@ -85,20 +85,20 @@ pub(crate) fn about(question: &ServerQuestion) -> String {
             let command = it.command.as_deref().unwrap_or("a command");
             match it.kind {
                 CommandExecutionApprovalKind::WriteStdin => {
-                    format!("to type into a running command: {command}")
+                    format!("input for a running command: {command}")
                 }
                 _ => command.to_owned(),
             }
         }
         ServerQuestion::FileChange(it) => match &it.grant_root {
-            Some(root) => format!("to write below {root}"),
-            None => "to change files".to_owned(),
+            Some(root) => format!("changes below {root}"),
+            None => "changes of files".to_owned(),
         },
         ServerQuestion::Permissions(it) => {
             let rights = permissions::lines(&it.permissions).join(", ");
             let reason = it.reason.as_ref();
             let reason = reason.map(|it| format!("; because: {it}"));
-            format!("more rights: {rights}{}", reason.unwrap_or_default())
+            format!("permissions: {rights}{}", reason.unwrap_or_default())
         }
         ServerQuestion::Question(it) => {
             let first = it.questions.first();
@@ -107,6 +107,28 @@ pub(crate) fn about(question: &ServerQuestion) -> String {
         ServerQuestion::Tool(it) => format!("the tool {}", it.tool),
         ServerQuestion::Elicitation(_) => "a question of an MCP server".to_owned(),
     }
+}
+
+/// Returns the question to the user: words of ours, and then text of the agent.
+fn approval_question(question: &ServerQuestion) -> Quote {
+    let words = match question {
+        ServerQuestion::Command(it) => match (&it.command, &it.kind) {
+            (Some(command), CommandExecutionApprovalKind::WriteStdin) => {
+                return Quote::new("Type into this running command? ", command);
+            }
+            (Some(command), _) => return Quote::new("Run this command? ", command),
+            (None, _) => "Run a command?",
+        },
+        ServerQuestion::FileChange(it) => match &it.grant_root {
+            Some(root) => return Quote::new("Change files below this folder? ", root),
+            None => "Change these files?",
+        },
+        ServerQuestion::Permissions(_) => "Grant these permissions?",
+        ServerQuestion::Question(_) | ServerQuestion::Tool(_) | ServerQuestion::Elicitation(_) => {
+            return Quote::new("Allow this? ", about(question));
+        }
+    };
+    Quote::new(words, "")
 }
 
 /// Whether a user should answer the request. The client itself rejects requests for programs.
@@ -181,7 +203,7 @@ pub(crate) struct PromptView {
 }
 
 const ACT: &str = "yes, always in this session, no, or why not? [y/a/n/?/…] ";
-const ACT_OR_RULE: &str = "yes, always in this session, rule, no, or why not? [y/a/n/r/?/…] ";
+const ACT_OR_RULE: &str = "yes, always in this session, rule, no, or why not? [y/a/r/n/?/…] ";
 const TEXT: &str = "your answer: ";
 const OPTION: &str = "the number of your answer: ";
 const OPTION_OR_TEXT: &str = "the number of your answer, or another in words: ";
@@ -262,12 +284,9 @@ impl TerminalQuestion {
                 let next = it.questions.iter().find(|it| self.is_open(it));
                 next.map_or((Vec::new(), TEXT), user_question_view)
             }
-            ServerQuestion::Permissions(_) => {
-                (vec![Quote::new("may I have more rights?", "")], ACT)
-            }
             question => {
                 let prompt = self.rule().map_or(ACT, |_| ACT_OR_RULE);
-                (vec![Quote::new("may I? ", about(question))], prompt)
+                (vec![approval_question(question)], prompt)
             }
         };
         let (rights, reason) = match &self.question.question {

@@ -167,50 +167,50 @@ mod tests {
 
     #[test]
     fn no_line_starts_with_text_of_the_agent() {
-        let spaced = format!("echo{}may I? true", " ".repeat(27));
+        let spaced = format!("echo{}allow? true", " ".repeat(27));
         let wide = "漢".repeat(20);
         for (text, lines) in [
-            ("ls", vec!["may I? ls".to_owned()]),
-            ("", vec!["may I? ".to_owned()]),
+            ("ls", vec!["allow? ls".to_owned()]),
+            ("", vec!["allow? ".to_owned()]),
             (
-                "ls\nmay I? true",
-                vec!["may I? ls".to_owned(), "  │ may I? true".to_owned()],
+                "ls\nallow? true",
+                vec!["allow? ls".to_owned(), "  │ allow? true".to_owned()],
             ),
             (
                 "a\r\n\u{1b}[2Jb\n\n",
-                vec!["may I? a\\u{d}".to_owned(), "  │ \\u{1b}[2Jb".to_owned()],
+                vec!["allow? a\\u{d}".to_owned(), "  │ \\u{1b}[2Jb".to_owned()],
             ),
-            ("a\u{2028}b", vec!["may I? a\\u{2028}b".to_owned()]),
+            ("a\u{2028}b", vec!["allow? a\\u{2028}b".to_owned()]),
             (
                 &spaced,
                 vec![
-                    format!("may I? echo{}", " ".repeat(19)),
-                    format!("  │ {}may I? true", " ".repeat(8)),
+                    format!("allow? echo{}", " ".repeat(19)),
+                    format!("  │ {}allow? true", " ".repeat(8)),
                 ],
             ),
             (
                 &wide,
                 vec![
-                    format!("may I? {}", "漢".repeat(11)),
+                    format!("allow? {}", "漢".repeat(11)),
                     format!("  │ {}", "漢".repeat(9)),
                 ],
             ),
             (
                 "\t\t\t\tx",
-                vec!["may I? \t\t".to_owned(), "  │ \t\tx".to_owned()],
+                vec!["allow? \t\t".to_owned(), "  │ \t\tx".to_owned()],
             ),
         ] {
-            assert_eq!(Quote::new("may I? ", text).lines(31), lines, "{text:?}");
+            assert_eq!(Quote::new("allow? ", text).lines(31), lines, "{text:?}");
         }
         // Even at an invalid width.
-        assert_eq!(Quote::new("may I? ", "ls").lines(0), ["may I? ls"]);
+        assert_eq!(Quote::new("allow? ", "ls").lines(0), ["allow? ls"]);
     }
 
     #[test]
     fn long_text_is_truncated_until_requested() {
         let long: Vec<String> = (1..=25).map(|it| format!("line {it}")).collect();
         let things = [
-            vec![Quote::new("may I? ", long.join("\n"))],
+            vec![Quote::new("allow? ", long.join("\n"))],
             vec![Quote::new("  because: ", "x")],
         ];
         let cut = laid_out(&things, 80);
@@ -228,12 +228,12 @@ mod tests {
     fn long_text_is_paged() {
         let long: Vec<String> = (1..=25).map(|it| format!("line {it}")).collect();
         let things = [
-            vec![Quote::new("may I? ", long.join("\n"))],
+            vec![Quote::new("allow? ", long.join("\n"))],
             vec![Quote::new("  because: ", "x")],
         ];
         let first = page(&things, 80, 17, 0);
         assert_eq!(first.len(), 16);
-        assert_eq!(first[0], "may I? line 1");
+        assert_eq!(first[0], "allow? line 1");
         assert_eq!(first[15], "  lines 1 to 15 of 26; ? shows the next page");
         let second = page(&things, 80, 17, 1);
         assert_eq!(second[0], "  │ line 16");

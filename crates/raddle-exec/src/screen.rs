@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
-use raddle_console::{one_line, sanitize};
+use raddle_console::{allows_colours, one_line, sanitize};
 use raddle_protocol::Notification;
 use rustix::termios::tcgetwinsize;
 
@@ -68,7 +68,7 @@ impl Screen {
             is_quiet,
             is_live: is_terminal && !is_quiet,
             has_colours: match color {
-                Color::Auto => is_terminal && std::env::var_os("NO_COLOR").is_none(),
+                Color::Auto => is_terminal && allows_colours(),
                 Color::Always => true,
                 Color::Never => false,
             },

@@ -3,11 +3,13 @@
 mod endpoint;
 mod pool;
 mod proxy;
+mod raw;
 mod secrets;
 mod tls;
 
 pub(crate) use endpoint::escaped;
 pub use endpoint::{Endpoint, EndpointError};
+pub use raw::ResponseBody;
 pub(crate) use secrets::Secrets;
 
 use std::pin::Pin;
@@ -19,10 +21,10 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use hyper::header::CONTENT_TYPE;
-use hyper::{Method, Response};
+use hyper::{Method, Request, Response};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use self::pool::{ConnectError, HttpConn, HttpPool};
+use self::pool::{ConnectError, HttpConn, HttpPool, RemoteHost};
 use self::proxy::Proxies;
 use crate::io::{Dial, Tcp};
 use crate::timeouts::CallDeadline;
@@ -126,27 +128,34 @@ impl ModelClient {
         limits: CallTimeouts,
     ) -> Result<(Response<()>, HttpAnswer), CallError> {
         let OutgoingRequest { method, path, body } = outgoing;
-        let unreachable = |what: String| CallError::Connect {
+        let target = HttpTarget {
+            remote: &endpoint.remote,
             address: endpoint.address(path),
-            what,
+            secrets: &endpoint.secrets,
         };
+        let request = endpoint.request(&method, path, Full::new(Bytes::from(body)));
+        let request = request.map_err(|error| target.unreachable(error.to_string()))?;
+        self.transfer(target, request, limits).await
+    }
+
+    /// Sends a request over an idle connection or a new one, and waits for the head of its answer.
+    async fn transfer(
+        &self,
+        target: HttpTarget<'_>,
+        mut request: Request<Full<Bytes>>,
+        limits: CallTimeouts,
+    ) -> Result<(Response<()>, HttpAnswer), CallError> {
         let mut deadline = CallDeadline::new(limits);
-        let body = Full::new(Bytes::from(body));
-        let mut idle_conn = self.pool.take_idle(&endpoint.remote);
+        let mut idle_conn = self.pool.take_idle(target.remote);
         loop {
-            let request = endpoint.request(&method, path, body.clone());
-            let request = request.map_err(|error| unreachable(error.to_string()))?;
             let mut conn = match idle_conn.take() {
                 Some(conn) => conn,
                 None => {
-                    let connected = self
-                        .pool
-                        .connect_new(&endpoint.remote, limits.connect)
-                        .await;
+                    let connected = self.pool.connect_new(target.remote, limits.connect).await;
                     connected.map_err(|error| match error {
-                        ConnectError::Unreachable(what) => unreachable(what),
+                        ConnectError::Unreachable(what) => target.unreachable(what),
                         ConnectError::Untrusted(what) => CallError::Untrusted {
-                            address: endpoint.address(path),
+                            address: target.address.clone(),
                             what,
                         },
                     })?
@@ -154,11 +163,16 @@ impl ModelClient {
             };
             let response = match deadline.wait(conn.send(request)).await? {
                 Ok(response) => response,
-                // Vendors close idle connections, and the client may notice only now. A request
-                // that the vendor may have received is not sent again here: that is a new attempt,
-                // and counts.
-                Err(error) if conn.is_used && error.message().is_some() => continue,
-                Err(error) => return Err(unreachable(with_cause(error.error()))),
+                Err(mut error) => match error.take_message() {
+                    // Vendors close idle connections, and the client may notice only now. A request
+                    // that the vendor may have received is not sent again here: that is a new
+                    // attempt, and counts.
+                    Some(unsent) if conn.is_used => {
+                        request = unsent;
+                        continue;
+                    }
+                    _ => return Err(target.unreachable(with_cause(error.error()))),
+                },
             };
             deadline.renew();
             let (head, body) = response.into_parts();
@@ -168,9 +182,26 @@ impl ModelClient {
                 pool: self.pool.clone(),
                 bytes_left: ANSWER_BYTES_MAX,
                 deadline,
-                secrets: endpoint.secrets.clone(),
+                secrets: target.secrets.clone(),
             };
             return Ok((Response::from_parts(head, ()), answer));
+        }
+    }
+}
+
+/// The receiver of a request.
+struct HttpTarget<'a> {
+    remote: &'a RemoteHost,
+    /// The address that errors name.
+    address: String,
+    secrets: &'a Arc<Secrets>,
+}
+
+impl HttpTarget<'_> {
+    fn unreachable(&self, what: String) -> CallError {
+        CallError::Connect {
+            address: self.address.clone(),
+            what,
         }
     }
 }

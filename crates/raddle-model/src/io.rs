@@ -3,10 +3,13 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
+
+use crate::public_address::is_public;
 
 /// A byte stream in both directions.
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {
@@ -29,6 +32,11 @@ pub type DialFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> +
 pub trait Dial: Send + Sync + fmt::Debug {
     /// Connects to a port of a host.
     fn dial<'a>(&'a self, host: &'a str, port: u16) -> DialFuture<'a>;
+
+    /// Connects to a proxy, which the operator chose.
+    fn dial_proxy<'a>(&'a self, host: &'a str, port: u16) -> DialFuture<'a> {
+        self.dial(host, port)
+    }
 }
 
 /// Connects to vendors over TCP.
@@ -42,5 +50,30 @@ impl Dial for Tcp {
             stream.set_nodelay(true)?;
             Ok(Box::new(stream) as Box<dyn Io>)
         })
+    }
+}
+
+/// Connects over TCP to public addresses, whatever a name resolves to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PublicTcp;
+
+impl Dial for PublicTcp {
+    fn dial<'a>(&'a self, host: &'a str, port: u16) -> DialFuture<'a> {
+        Box::pin(async move {
+            // The address that was checked is the one that is used: a second lookup could differ.
+            let addresses = lookup_host((host, port)).await?;
+            let public: Vec<SocketAddr> = addresses.filter(|it| is_public(it.ip())).collect();
+            if public.is_empty() {
+                let text = format!("{host} has no public address, and a public server named it");
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+            }
+            let stream = TcpStream::connect(&public[..]).await?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream) as Box<dyn Io>)
+        })
+    }
+
+    fn dial_proxy<'a>(&'a self, host: &'a str, port: u16) -> DialFuture<'a> {
+        Tcp.dial(host, port)
     }
 }

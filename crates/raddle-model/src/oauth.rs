@@ -1,6 +1,10 @@
 //! Tokens of OAuth 2, for users who sign in with a vendor: in a browser with a proof key (RFC
 //! 7636), or with a code on another device (RFC 8628).
 
+mod redirect;
+
+pub use redirect::{RedirectAnswer, RedirectError, RedirectListener};
+
 use std::fmt;
 use std::time::Duration;
 
@@ -117,7 +121,8 @@ pub fn parse_query(query: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-fn form(pairs: &[(&str, &str)]) -> String {
+/// Writes names and values as a form.
+pub fn form(pairs: &[(&str, &str)]) -> String {
     let pairs: Vec<String> = pairs
         .iter()
         .map(|(name, value)| format!("{}={}", escaped(name), escaped(value)))

@@ -17,4 +17,4 @@ mod hooks;
 mod mcp;
 
 pub use hooks::{CommandHooks, HookOperator, HookOptions};
-pub use mcp::{McpRegistry, McpTools, NetworkAccess, Operator, Options};
+pub use mcp::{McpRegistry, McpTools, NetworkAccess, Operator, Options, log_in, log_out};

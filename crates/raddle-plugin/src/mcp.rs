@@ -5,8 +5,11 @@ mod call;
 mod call_result;
 mod connection;
 mod handler;
+mod http;
 mod instance;
 mod launch;
+mod login;
+mod oauth;
 mod registry;
 mod search;
 mod stdio;
@@ -15,5 +18,6 @@ mod tool_table;
 mod tools;
 
 pub use launch::{NetworkAccess, Operator};
+pub use login::{log_in, log_out};
 pub use registry::{McpRegistry, Options};
 pub use tools::McpTools;

@@ -44,7 +44,7 @@ pub struct FuzzyFileSearchSessionStartResponse {}
 pub struct FuzzyFileSearchSessionUpdateParams {
     /// Id of the search session.
     pub session_id: String,
-    /// New query, complete.
+    /// Query that replaces the previous one.
     pub query: String,
 }
 

@@ -107,6 +107,7 @@ macro_rules! tagged {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 use serde::de::Error as _;
                 #[derive(serde::Deserialize)]
+                #[serde(expecting = "an object")]
                 struct Tag<'a> {
                     #[serde(rename = $tag, borrow)]
                     tag: std::borrow::Cow<'a, str>,

@@ -115,7 +115,7 @@ pub struct ReasoningEffortOption {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelAvailabilityNux {
-    /// Text to display.
+    /// Text that announces the model to users.
     pub message: String,
 }
 

@@ -32,7 +32,7 @@ pub struct GetAccountRateLimitsResponse {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RateLimitSnapshot {
-    /// Prepaid credits.
+    /// Prepaid credits of the account.
     pub credits: Option<CreditsSnapshot>,
     /// Limit on the spending of the user.
     pub individual_limit: Option<SpendControlLimitSnapshot>,
@@ -44,11 +44,11 @@ pub struct RateLimitSnapshot {
     pub normal_model_slug: Option<String>,
     /// Plan of the account.
     pub plan_type: Option<PlanType>,
-    /// The shorter window.
+    /// Usage in the shorter of the two windows.
     pub primary: Option<RateLimitWindow>,
     /// The limit that is reached.
     pub rate_limit_reached_type: Option<RateLimitReachedType>,
-    /// The longer window.
+    /// Usage in the longer of the two windows.
     pub secondary: Option<RateLimitWindow>,
     /// Whether the limit on spending is reached.
     pub spend_control_reached: Option<bool>,

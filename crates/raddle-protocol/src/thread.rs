@@ -135,7 +135,7 @@ pub struct Thread {
     pub cli_version: String,
     /// Creation time, in seconds since the epoch.
     pub created_at: i64,
-    /// Absolute working directory.
+    /// Absolute path of the folder in which commands run.
     pub cwd: String,
     /// Whether the thread is kept in memory only; `path` is null then.
     pub ephemeral: bool,

@@ -396,7 +396,7 @@ open_enum! {
     /// A security-research programme that a turn may request. The model provider decides which
     /// accounts may use it.
     pub enum CyberAccessProgram {
-        /// No special programme.
+        /// The ordinary access of the account.
         Standard = "standard",
         /// The programme named "Daybreak blue".
         DaybreakBlue = "daybreakBlue",

@@ -27,12 +27,12 @@ pub(crate) fn request(
     let tools = prompt.tools.iter().map(|it| written(&RequestTool::of(it)));
     let tools: Vec<Arc<RawValue>> = tools.collect::<Result<_, _>>().map_err(malformed)?;
     // Compaction gets the tools too, so that the prefix of the request stays the same for caching.
-    let condenses = prompt.purpose == Purpose::Compact && !tools.is_empty();
+    let compacts = prompt.purpose == Purpose::Compact && !tools.is_empty();
     Ok(ResponsesRequest {
         model,
         instructions: prompt.instructions.clone(),
         input: input.map_err(malformed)?,
-        tool_choice: condenses.then(|| "none".into()),
+        tool_choice: compacts.then(|| "none".into()),
         parallel_tool_calls: (!tools.is_empty()).then_some(true),
         tools,
         effort: settings.effort.clone(),
@@ -322,15 +322,15 @@ mod tests {
 
     #[test]
     fn compaction_may_call_no_tools() {
-        let mut condenses = prompt(Vec::new());
-        condenses.purpose = Purpose::Compact;
-        let request_body = request(&condenses, "m".to_owned(), &"v".into()).expect("a request");
+        let mut compacts = prompt(Vec::new());
+        compacts.purpose = Purpose::Compact;
+        let request_body = request(&compacts, "m".to_owned(), &"v".into()).expect("a request");
         assert_eq!(
             (request_body.tools.len(), request_body.tool_choice),
             (1, Some("none".into()))
         );
-        condenses.tools.clear();
-        let request_body = request(&condenses, "m".to_owned(), &"v".into()).expect("a request");
+        compacts.tools.clear();
+        let request_body = request(&compacts, "m".to_owned(), &"v".into()).expect("a request");
         assert_eq!(
             (request_body.tools.len(), request_body.tool_choice),
             (0, None)

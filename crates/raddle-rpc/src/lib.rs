@@ -23,6 +23,7 @@ mod memory;
 mod message;
 mod outgoing;
 mod peer_listener;
+mod platform;
 mod socket;
 mod socket_stream;
 mod stdio;

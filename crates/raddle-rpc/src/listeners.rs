@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::handshake::{ConnectionSlots, PeerInfo, serve};
 use crate::http::{Acceptor, AllowedHosts, ListenerRules};
+use crate::platform::limit_unsent;
 use crate::socket::{SocketError, SocketFile};
 use crate::watchdog::{Watchdog, WatchedSockets};
 use crate::{
@@ -355,8 +356,8 @@ fn tune(stream: &TcpStream, limits: ConnectionLimits) {
     // Small messages must not wait for each other.
     let _ = socket.set_tcp_nodelay(true);
     let _ = socket.set_tcp_keepalive(&KEEPALIVE);
-    let _ = socket.set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
     // Detects a peer that vanished while data (or a ping) was pending. A peer that is alive but
     // does not read times out earlier, with a close reason.
-    let _ = socket.set_tcp_user_timeout(Some(limits.write + limits.write / 4));
+    let timeout = limits.write + limits.write / 4;
+    limit_unsent(&socket, UNSENT_BYTES_MAX, Some(timeout));
 }

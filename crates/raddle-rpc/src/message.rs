@@ -30,6 +30,9 @@ pub const DEPTH_MAX: usize = 64;
 /// Limit: an id or a method name; beyond it, the server rejects the request with -32600.
 const NAME_BYTES_MAX: usize = 1024;
 
+/// Limit: `data` of an error from a client; beyond it, the server reads the error without it.
+const ERROR_DATA_BYTES_MAX: usize = 64 << 10;
+
 /// Id of a request, echoed unchanged in the response.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
@@ -252,13 +255,16 @@ impl<'a> EnvelopeMembers<'a> {
     }
 
     fn outcome(&self) -> Result<&'a RawValue, ErrorObject> {
-        match (self.error, self.result) {
-            (None, Some(result)) if !deeper_than(result.get(), DEPTH_MAX - 1) => Ok(result),
-            (None, _) => Err(ErrorObject::new(
+        let outcome = self.error.or(self.result);
+        if outcome.is_some_and(|it| deeper_than(it.get(), DEPTH_MAX - 1)) {
+            return Err(ErrorObject::new(
                 code::INVALID_REQUEST,
                 "the answer is nested too deep",
-            )),
-            (Some(error), _) => Err(serde_json::from_str(error.get()).unwrap_or_else(|_| {
+            ));
+        }
+        match (self.error, self.result) {
+            (None, Some(result)) => Ok(result),
+            (error, _) => Err(error.and_then(read_error).unwrap_or_else(|| {
                 ErrorObject::new(
                     code::INVALID_REQUEST,
                     "the peer's error has no code and message",
@@ -266,6 +272,33 @@ impl<'a> EnvelopeMembers<'a> {
             })),
         }
     }
+}
+
+/// The members of an error, with its data not parsed yet.
+#[derive(Deserialize)]
+struct ErrorMembers<'a> {
+    code: i64,
+    message: String,
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
+}
+
+/// Reads the error of a response, if it is one. Parsed data takes many times the memory of its
+/// text, so its size is checked first.
+fn read_error(raw: &RawValue) -> Option<ErrorObject> {
+    let ErrorMembers {
+        code,
+        message,
+        data,
+    } = serde_json::from_str(raw.get()).ok()?;
+    let error = ErrorObject::new(code, message);
+    let data = data.filter(|it| it.get().len() <= ERROR_DATA_BYTES_MAX);
+    Some(
+        match data.and_then(|it| serde_json::from_str(it.get()).ok()) {
+            Some(data) => error.with_data(data),
+            None => error,
+        },
+    )
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for EnvelopeMembers<'a> {
@@ -424,7 +457,10 @@ mod tests {
             },
             Ok(Inbound::Response(it)) => match it.outcome {
                 Ok(value) => format!("answer {} {}", it.id, value.get()),
-                Err(error) => format!("error {} {}", it.id, error.code),
+                Err(error) => match error.data {
+                    Some(data) => format!("error {} {} {data}", it.id, error.code),
+                    None => format!("error {} {}", it.id, error.code),
+                },
             },
             Err(FrameError::Dropped(dropped)) => format!("{dropped:?}"),
             Err(FrameError::Refused { id: Some(id), .. }) => format!("refused {id}"),
@@ -446,6 +482,10 @@ mod tests {
         );
         let long = format!(r#"{{"id":"{}","method":"m"}}"#, "x".repeat(1025));
         let long_method = format!(r#"{{"id":1,"method":"{}"}}"#, "x".repeat(1025));
+        let data =
+            |data: &str| format!(r#"{{"id":1,"error":{{"code":-3,"message":"x","data":{data}}}}}"#);
+        let deep_data = data(&format!("{}1{}", "[".repeat(63), "]".repeat(63)));
+        let long_data = data(&format!("[{}0]", "0,".repeat(ERROR_DATA_BYTES_MAX / 2)));
         let quoted = format!(
             r#"{{"id":1,"method":"m","params":["{}\""]}}"#,
             "[{".repeat(100)
@@ -467,6 +507,14 @@ mod tests {
                 "error 1 -3",
             ),
             (r#"{"id":1,"error":7}"#, "error 1 -32600"),
+            (&data("null"), "error 1 -3"),
+            (&data(r#"{"a":1}"#), r#"error 1 -3 {"a":1}"#),
+            (&long_data, "error 1 -3"),
+            (&deep_data, "error 1 -32600"),
+            (
+                &deep.replace(r#""method":"m","params""#, r#""result""#),
+                "error 1 -32600",
+            ),
             // A bad id is rejected; the request never becomes a notification.
             (r#"{"id":null,"method":"m"}"#, "refused"),
             (r#"{"id":1.5,"method":"m"}"#, "refused"),

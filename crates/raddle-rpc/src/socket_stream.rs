@@ -10,11 +10,13 @@ use bytes::Bytes;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use rustix::io::Errno;
-use rustix::net::{SendFlags, send};
+use rustix::net::send;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout};
+
+use crate::platform::{SEND_NOW, limit_unsent};
 
 /// Number of checks for progress within a deadline.
 const PROGRESS_CHECKS: u32 = 8;
@@ -61,10 +63,9 @@ impl SocketStream {
     /// kernel reports that only when much of its buffer is free, which may take very long with a
     /// slow peer.
     pub(crate) fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let sent = match &*self.io() {
-            RawSocket::Tcp(stream) => send(stream, bytes, flags),
-            RawSocket::Unix(stream) => send(stream, bytes, flags),
+            RawSocket::Tcp(stream) => send(stream, bytes, SEND_NOW),
+            RawSocket::Unix(stream) => send(stream, bytes, SEND_NOW),
         };
         match sent {
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),
@@ -112,8 +113,7 @@ impl SocketStream {
         match &*self.io() {
             RawSocket::Tcp(stream) => {
                 let socket = SockRef::from(stream);
-                let _ = socket.set_tcp_notsent_lowat(u32::MAX);
-                let _ = socket.set_tcp_user_timeout(None);
+                limit_unsent(&socket, u32::MAX, None);
                 grow(socket);
             }
             RawSocket::Unix(stream) => grow(SockRef::from(stream)),

@@ -6,7 +6,9 @@ pub(crate) mod catalogue;
 pub(crate) mod config_loader;
 pub(crate) mod config_problems;
 pub(crate) mod files;
+pub(crate) mod mcp_status;
 pub(crate) mod model_list_cache;
+pub(crate) mod offered_skills;
 pub(crate) mod pages;
 pub(crate) mod processes;
 pub(crate) mod profiles;
@@ -33,9 +35,10 @@ use self::agent_deps::{AgentDeps, AgentParts};
 use self::catalogue::Catalogue;
 use self::config_loader::{ConfigLoader, ConfigSnapshot};
 use self::model_list_cache::ModelListCache;
+use self::offered_skills::OfferedSkills;
 use self::searches::Searches;
 use self::skill_roots::SkillRoots;
-use self::watches::PathWatcher;
+use self::watches::{PathWatcher, SkillWatches};
 use crate::disk::{DiskExecutor, DiskPool};
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
@@ -65,6 +68,7 @@ pub(crate) struct ServerState {
     pub(crate) searches: Searches,
     pub(crate) skill_roots: SkillRoots,
     pub(crate) watcher: PathWatcher,
+    pub(crate) skill_watches: SkillWatches,
     pub(crate) threads: Threads,
     /// The MCP servers whose tools the threads use.
     pub(crate) mcp: Arc<dyn McpServers>,
@@ -100,6 +104,7 @@ impl ServerState {
             true => SearchPath::of_login_shell(launcher.clone()),
             false => SearchPath::default(),
         };
+        let skill_roots = SkillRoots::new(&options.paths);
         let parts = agent(AgentDeps {
             providers: Providers::of(&config),
             launcher: launcher.clone(),
@@ -109,8 +114,13 @@ impl ServerState {
             hooks: HookConfig::of(&config),
             hidden_paths: hidden_paths(&options, &config),
             path,
+            skills: Arc::new(OfferedSkills::new(&options, &config, &skill_roots)),
         });
         let AgentParts { threads, mcp } = parts.into();
+        let announcer = threads.clone();
+        mcp.subscribe(Box::new(move |name, state| {
+            announcer.announce(mcp_status::startup_status(name, state).into());
+        }));
         Ok(Self {
             options,
             lanes: Lanes::default(),
@@ -122,8 +132,9 @@ impl ServerState {
             catalogue: Catalogue::default(),
             model_list: ModelListCache::default(),
             searches: Searches::default(),
-            skill_roots: SkillRoots::default(),
+            skill_roots,
             watcher: PathWatcher::default(),
+            skill_watches: SkillWatches::default(),
             threads,
             mcp,
             launcher,

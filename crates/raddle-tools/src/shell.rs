@@ -43,7 +43,7 @@ pub const LEVELS_MAX: usize = 10;
 /// as any command: a rule can restrict it but not allow it.
 ///
 /// It is counted and not timed, so that a line always gets the same verdict.
-pub const WORK_MAX: usize = 1_000_000;
+pub const WORK_MAX: usize = 600_000;
 
 /// Parses a line for a shell.
 pub fn parse_line(line: &str) -> ParsedScript {

@@ -9,6 +9,7 @@ mod hooks;
 mod init;
 mod judge;
 mod login;
+mod mcp;
 mod model;
 mod sandbox;
 mod shell;
@@ -24,6 +25,7 @@ pub(crate) use hooks::{HooksCommand, HooksList, HooksTrust};
 pub(crate) use init::{Init, InitApproval};
 pub(crate) use judge::{Judge, JudgeApproval};
 pub(crate) use login::{Login, Logout};
+pub(crate) use mcp::{McpAdd, McpCommand, McpGet, McpList, McpRemove};
 pub(crate) use model::{ModelCommand, ModelList};
 pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use shell::{Completions, Man};
@@ -35,6 +37,8 @@ pub(crate) use thread::{
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use anyhow::{Result, ensure};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use raddle_config::Override;
 use raddle_rpc::ListenAddress;
@@ -119,8 +123,9 @@ pub(crate) enum Command {
     ///
     /// Speaks all four wire formats over HTTP (responses, chat, messages and gemini) and needs no
     /// key. When ready, it prints one line: the `base_url` for a model provider. Without a script
-    /// it echoes its input, and obeys directives in the text, such as `MOCK text n=100 size=8
-    /// gap_ms=10` or `MOCK 429 retry_after=2`. docs/mock.md lists all steps and faults.
+    /// it repeats its input, and follows markers in the text, such as `MOCK text n=100 gap_ms=10`,
+    /// `MOCK call name=exec_command arguments={"cmd": "ls"}` or `MOCK 429 retry_after=2`. The
+    /// provider `mock` runs it inside the server. docs/mock.md lists all steps and faults.
     Mock(Mock),
     /// Show a turn, an approval and a killed server, without a key
     ///
@@ -147,6 +152,9 @@ pub(crate) enum Command {
     /// List hooks, and trust them in their current form
     #[command(subcommand)]
     Hooks(HooksCommand),
+    /// Add, list and remove MCP servers
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// List the available models
     #[command(subcommand)]
     Model(ModelCommand),
@@ -233,7 +241,7 @@ pub(crate) struct Serve {
     pub(crate) config: Vec<Override>,
 
     /// Listen on stdio:// (the default), unix://, unix://PATH, ws://IP:PORT, or off; may be
-    /// repeated
+    /// repeated. stdio:// has one message on each line; unix:// and ws:// are websockets
     #[arg(long, value_name = "URL")]
     pub(crate) listen: Vec<ListenAddress>,
 
@@ -295,11 +303,16 @@ pub(crate) struct Serve {
     pub(crate) insecure_loopback: bool,
 
     /// Additional host name that websocket requests may use; may be repeated
-    #[arg(long, hide_short_help = true, value_name = "NAME")]
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "NAME",
+        value_parser = NonEmptyStringValueParser::new()
+    )]
     pub(crate) allow_host: Vec<String>,
 
     /// Recovery of a turn whose server died: interrupt (the default of a server on stdio alone) or
-    /// continue (the default otherwise)
+    /// continue (the default otherwise), which also sends open approval requests again
     #[arg(long, value_name = "HOW", hide_possible_values = true)]
     pub(crate) recovery: Option<RecoverBy>,
 
@@ -308,8 +321,26 @@ pub(crate) struct Serve {
     pub(crate) session_source: SessionSource,
 
     /// Maximum size of a client's message
-    #[arg(long, hide_short_help = true, value_name = "BYTES", default_value_t = 32 << 20)]
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "BYTES",
+        default_value_t = 32 << 20,
+        value_parser = message_bytes
+    )]
     pub(crate) max_message_bytes: usize,
+}
+
+/// The smallest maximum size of a message. The `initialize` of a client fits into it.
+const MESSAGE_BYTES_MIN: usize = 1024;
+
+fn message_bytes(text: &str) -> Result<usize> {
+    let bytes: usize = text.parse()?;
+    ensure!(
+        bytes >= MESSAGE_BYTES_MIN,
+        "the first message of a client would not fit; give at least {MESSAGE_BYTES_MIN}"
+    );
+    Ok(bytes)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use raddle_config::{ConfigValue, ConfigWriteError, Configuration, Override, WrittenValue};
 use raddle_console::{Printer, sanitize};
+use raddle_server::config_problems;
 use serde_json::{Value, json};
 
 use crate::cli::{ConfigCommand, ConfigGet, ConfigList, SettingArgs};
@@ -21,12 +22,27 @@ pub(crate) fn run(mut overrides: Vec<Override>, command: ConfigCommand) -> Resul
         ConfigCommand::Get(args) => get(&opened(&args.settings)?, &args),
         ConfigCommand::Set(it) => {
             let config = opened(&it.settings)?;
+            let problems_before = config_problems(&config);
             let written = config.set(&it.key, &it.value);
             let written = written.map_err(|error| not_written(&config, error))?;
-            report_written(&it.key, "set", &written)
+            let reported = report_written(&it.key, "set", &written);
+            // Values of the right type may still be invalid, or not fit others.
+            let mut problems = config_problems(&config);
+            problems.retain(|it| !problems_before.contains(it));
+            for problem in problems {
+                log::print_line(&format!(
+                    "raddle: warning: {problem}; until it is corrected, threads or their commands \
+                     are rejected"
+                ));
+            }
+            reported
         }
         ConfigCommand::Unset(it) => {
             let config = opened(&it.settings)?;
+            ensure!(
+                config.is_in_user_file(&it.key)?,
+                not_in_file(&config, &it.key)
+            );
             let written = config.unset(&it.key);
             let mut written = written.map_err(|error| not_written(&config, error))?;
             // The key was removed, so a warning that it is unknown is of no use.
@@ -106,8 +122,18 @@ fn get(config: &Configuration, args: &ConfigGet) -> Result<ExitCode> {
     Ok(printed)
 }
 
+/// Says that the user's file does not set a key, with the key that may be meant or a command that
+/// shows the others.
+fn not_in_file(config: &Configuration, key: &str) -> String {
+    let advice = config.key_warning(key).unwrap_or_else(|| {
+        "`raddle config list --origin` shows where each value comes from".to_owned()
+    });
+    let file = config.user_file().display();
+    format!("`{key}` is not set in {file}, so nothing was removed; {advice}")
+}
+
 /// Describes a failed write, with the file and advice if the system refused it.
-fn not_written(config: &Configuration, error: ConfigWriteError) -> anyhow::Error {
+pub(crate) fn not_written(config: &Configuration, error: ConfigWriteError) -> anyhow::Error {
     match error {
         ConfigWriteError::Io(error) => anyhow!(
             "cannot write {}: {error}; give this user write access, or name another home with RADDLE_HOME",

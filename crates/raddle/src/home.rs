@@ -65,6 +65,7 @@ impl Home {
             system_config: PathBuf::from("/etc/raddle/config.toml"),
             user_config: self.config.join("config.toml"),
             skills: self.config.join("skills"),
+            shared_skills: shared_skills(),
             rules: std::iter::once(self.rules())
                 .chain(rules::extra_managed_file())
                 .collect(),
@@ -87,6 +88,13 @@ impl Home {
         self.state
             .join("app-server-control/app-server-control.sock")
     }
+}
+
+/// The folders of the user's skills that other agents read too.
+fn shared_skills() -> Vec<PathBuf> {
+    let user = folder("HOME").into_iter();
+    user.flat_map(|it| [it.join(".agents/skills"), it.join(".codex/skills")])
+        .collect()
 }
 
 /// Describes a folder of the home that cannot be created, with advice.

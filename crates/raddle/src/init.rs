@@ -30,8 +30,12 @@ pub(crate) fn run(args: Init) -> Result<ExitCode> {
     let paths = home.paths();
     let file = &paths.user_config;
     if file.exists() && !args.force {
+        let change = match &args.model {
+            Some(model) if args.base_url.is_none() => format!("model {model}"),
+            _ => "KEY VALUE".to_owned(),
+        };
         bail!(
-            "{} is there already; change it with `raddle config set KEY VALUE`, or replace it with --force",
+            "{} is there already; change it with `raddle config set {change}`, or replace it with --force",
             file.display()
         );
     }

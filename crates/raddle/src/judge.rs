@@ -5,7 +5,7 @@ mod containment;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use raddle_config::Override;
 use raddle_console::Printer;
 use raddle_core::policy::{Act, ActKind, ParsedScript, UNKNOWN, Verdict, proposed};
@@ -23,6 +23,10 @@ use crate::sandbox;
 
 /// Prints the verdict, its reason, the sandbox, and the commands parsed from the line.
 pub(crate) fn run(overrides: Vec<Override>, args: &Judge) -> Result<ExitCode> {
+    ensure!(
+        !args.line.trim().is_empty(),
+        "the command line is empty; give one as one argument, like raddle judge 'git push'"
+    );
     let home = Home::find()?;
     let rules = RuleStore::open(&home)?;
     let config = config::open(&home, overrides.clone())?;

@@ -3,11 +3,11 @@
 mod file;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::panic::PanicHookInfo;
 use std::path::Path;
 
-use raddle_console::sanitize;
+use raddle_console::{allows_colours, sanitize};
 use serde_json::json;
 use tracing::Level;
 use tracing_subscriber::EnvFilter;
@@ -30,7 +30,7 @@ pub(crate) fn start(colours: bool) {
         builder.json().with_current_span(false).init();
     } else {
         builder
-            .with_ansi(colours && io::IsTerminal::is_terminal(&io::stderr()))
+            .with_ansi(colours && io::stderr().is_terminal() && allows_colours())
             .init();
     }
 }

@@ -93,6 +93,19 @@ pub(crate) fn logout(overrides: Vec<Override>, args: Logout) -> Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether a key or a sign-in of each provider is stored. Credentials that cannot be read count as
+/// missing; a model call reports why.
+pub(crate) fn logged_in(home: &Home, providers: &[Provider]) -> Result<Vec<bool>> {
+    let runtime = runtime::current_thread()?;
+    let _entered = runtime.enter();
+    let vendor_client = VendorClient::new(&home.state, None);
+    let is_logged_in = |provider: &Provider| {
+        let account = runtime.block_on(vendor_client.account(provider));
+        account.is_ok_and(|it| it.is_some())
+    };
+    Ok(providers.iter().map(is_logged_in).collect())
+}
+
 impl LoginTarget {
     /// Finds the provider: the named one, else the configured one.
     fn open(overrides: Vec<Override>, name: Option<String>) -> Result<Self> {

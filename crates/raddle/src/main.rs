@@ -18,6 +18,7 @@ mod invocation;
 mod judge;
 mod log;
 mod login;
+mod mcp;
 mod mock;
 mod model_list;
 mod rules;
@@ -32,8 +33,8 @@ mod welcome;
 
 use std::process::ExitCode;
 
+use raddle_alloc::Allocator;
 use raddle_config::Override;
-use raddle_memory::Allocator;
 
 use crate::cli::{AppServer, AppServerCommand, Command, DebugCommand, ModelCommand, ShimCommand};
 
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
         return code;
     }
     // On failure SQLite keeps its own allocator.
-    let _ = raddle_memory::install_in_sqlite();
+    let _ = raddle_alloc::install_in_sqlite();
     if std::env::args_os().len() == 1 {
         return match welcome::run() {
             Ok(()) => ExitCode::SUCCESS,
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         Command::Logout(args) => login::logout(cli.config, args),
         Command::Config(command) => config::run(cli.config, command),
         Command::Hooks(command) => hooks::run(cli.config, command),
+        Command::Mcp(command) => mcp::run(cli.config, command),
         Command::Model(ModelCommand::List(args)) => model_list::run(cli.config, args),
         Command::Debug(DebugCommand::Models(args)) => debug_models::run(cli.config, args),
         Command::Shim(ShimCommand::Install(args)) => shim::install(&args),

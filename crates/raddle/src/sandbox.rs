@@ -131,8 +131,10 @@ pub(crate) fn run(args: Sandbox) -> Result<ExitCode> {
 
 fn rules(args: &Sandbox, cwd: PathBuf) -> Result<SandboxRules> {
     let real = |paths: &[PathBuf]| -> Result<Vec<PathBuf>> {
-        let real =
-            |it: &PathBuf| std::fs::canonicalize(it).with_context(|| it.display().to_string());
+        let real = |it: &PathBuf| {
+            let unusable = || format!("cannot use {}; name an existing path", it.display());
+            std::fs::canonicalize(it).with_context(unusable)
+        };
         paths.iter().map(real).collect()
     };
     let mut rules = SandboxRules::read_only();

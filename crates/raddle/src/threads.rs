@@ -46,6 +46,7 @@ pub(crate) fn open(
         hooks,
         hidden_paths: own,
         path,
+        skills,
     } = deps;
     let sandbox_service = sandbox.clone();
     let command_rules = Arc::new(CommandRules {
@@ -59,7 +60,7 @@ pub(crate) fn open(
         operator: command_rules.clone(),
         own: own.clone(),
         path: path.clone(),
-        cache: home.join("mcp"),
+        home: home.to_owned(),
     });
     let hooks = CommandHooks::new(HookOptions {
         config: hooks,
@@ -101,6 +102,7 @@ pub(crate) fn open(
         }),
         webhook: Arc::new(HttpWebhook::default()),
         hooks: Arc::new(hooks),
+        skills,
         clock: now,
         node,
         liveness: Arc::new(LocalPeers { folder }),

@@ -163,7 +163,7 @@ impl AttackCounters {
         }
         for (word, it) in &sums {
             println!(
-                "figure: {word}: {} made, {} answered, {} begun, {} of {} done",
+                "figure: {word}: {} calls, {} answered, {} started, {} of {} expected successes",
                 it.made, it.answered, it.begun, it.done, it.due
             );
         }

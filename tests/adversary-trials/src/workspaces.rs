@@ -102,7 +102,7 @@ fn print_report(opened: &[(&str, TraceReport)], elapsed: Duration) -> bool {
     let wrongs = sum(|it| it.wrongs.len());
     println!(
         "figure: {} workspaces in {:.1} s: {} programs started, {} of them inside the sandbox and {} there by git \
-         because the repository says so; {} connections; {wrongs} wrongs",
+         because the repository says so; {} connections; {wrongs} violations",
         opened.len(),
         elapsed.as_secs_f64(),
         sum(|it| it.started),

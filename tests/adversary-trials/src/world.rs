@@ -90,7 +90,7 @@ impl WorldArgs {
             println!("WRONG {wrong}");
         }
         println!(
-            "figure: {} worlds in {:.1} s, {} wrongs",
+            "figure: {} servers in {:.1} s, {} violations",
             worlds,
             started.elapsed().as_secs_f64(),
             counters.wrongs.len()

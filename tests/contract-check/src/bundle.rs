@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use raddle_protocol::{METHODS, NOTIFICATIONS, SERVER_REQUESTS};
 use serde_json::{Value, json};
+
+/// Name of the file that holds the whole schema.
+pub const BUNDLE_FILE: &str = "codex_app_server_protocol.schemas.json";
 
 /// Extent of a generated schema: the whole contract or its stable part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,15 +48,36 @@ impl Bundle {
             program.display(),
             String::from_utf8_lossy(&output.stderr).trim()
         );
-        let file = out.join("codex_app_server_protocol.schemas.json");
-        let text = fs::read_to_string(&file).context("the schema lacks its bundle")?;
-        let document: Value = serde_json::from_str(&text)?;
+        let file = out.join(BUNDLE_FILE);
+        Self::parse(&fs::read_to_string(&file).context("the schema lacks its bundle")?)
+    }
+
+    /// Reads the text of a bundle.
+    pub fn parse(text: &str) -> Result<Self> {
+        let document: Value = serde_json::from_str(text)?;
         let definitions = document
             .get("definitions")
             .context("the bundle has no definitions")?;
         Ok(Self {
             definitions: definitions.clone(),
         })
+    }
+
+    /// Returns our schema as the linked types describe it.
+    pub fn linked() -> Self {
+        let mut generator = schemars::generate::SchemaSettings::draft07().into_generator();
+        for row in METHODS {
+            (row.shapes.describe)(&mut generator);
+        }
+        for row in NOTIFICATIONS {
+            (row.shapes.describe)(&mut generator);
+        }
+        for row in SERVER_REQUESTS {
+            (row.shapes.describe)(&mut generator);
+        }
+        Self {
+            definitions: Value::Object(generator.take_definitions(true)),
+        }
     }
 
     /// Marks the members that the stable part of the same contract lacks.

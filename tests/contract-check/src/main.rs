@@ -12,6 +12,7 @@
 mod bundle;
 mod check;
 mod compare;
+mod comparison;
 mod exceptions;
 mod findings;
 mod generate;
@@ -22,26 +23,20 @@ mod shape;
 mod structure;
 #[cfg(test)]
 mod tests;
+mod undeclared;
 
-use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use raddle_protocol::{METHODS, NOTIFICATIONS, SERVER_REQUESTS};
-use serde_json::Value;
 
 use crate::bundle::{Bundle, Extent};
-use crate::check::{Check, InstanceCounts};
+use crate::comparison::Comparison;
 use crate::exceptions::Exceptions;
 use crate::findings::Findings;
 use crate::page::Surface;
-use crate::parts::{ContractRow, Sources};
-use crate::shape::Graph;
-use crate::structure::Structure;
+use crate::undeclared::Undeclared;
 
 /// Version of Codex whose contract Raddle implements.
 const PINNED: &str = "0.166.0";
@@ -65,14 +60,9 @@ struct ContractArgs {
     /// Write docs/compatibility.md.
     #[arg(long)]
     write: bool,
-}
-
-/// Result of the check of a row.
-struct RowOutcome {
-    row: ContractRow,
-    counts: InstanceCounts,
-    /// Exceptions that apply to the row, by index.
-    exceptions: BTreeSet<usize>,
+    /// Compare with another version of Codex than the pinned one, to list what it changes.
+    #[arg(long, conflicts_with_all = ["check", "write"])]
+    unpinned: bool,
 }
 
 fn main() -> ExitCode {
@@ -87,7 +77,12 @@ fn main() -> ExitCode {
 
 fn run(arguments: &ContractArgs) -> Result<()> {
     let root = root()?;
-    expect_pinned(&arguments.codex)?;
+    let version = version_of(&arguments.codex)?;
+    ensure!(
+        arguments.unpinned || version == PINNED,
+        "the contract is that of Codex {PINNED}, and this is {version}; \
+         pass --unpinned to list the differences"
+    );
     let exceptions = Exceptions::read(&root.join("tests/contract-check/exceptions.toml"))?;
     let reference = Bundle::generate(&arguments.codex, Extent::Everything)?;
     let stable_reference = Bundle::generate(&arguments.codex, Extent::Stable)?;
@@ -97,57 +92,24 @@ fn run(arguments: &ContractArgs) -> Result<()> {
             bundle.mark_experimental(&Bundle::generate(raddle, Extent::Stable)?);
             bundle
         }
-        None => linked_bundle(),
+        None => Bundle::linked(),
     };
 
     let mut findings = Findings::default();
-    let mut theirs = Graph::new(reference.definitions.clone());
-    let mut stable = Graph::new(stable_reference.definitions.clone());
-    let mut ours = Graph::new(our_bundle.definitions.clone());
-    let rows = Sources {
+    let outcomes = Comparison {
         reference: &reference,
         stable_reference: &stable_reference,
         our_bundle: &our_bundle,
-        theirs: &mut theirs,
-        stable: &mut stable,
-        ours: &mut ours,
         exceptions: &exceptions,
-        findings: &mut findings,
+        rounds: arguments.rounds,
     }
-    .rows()?;
-
-    let mut structure = Structure::new(&ours, &theirs, &stable, &exceptions, &mut findings);
-    for part in rows.iter().flat_map(|row| &row.parts) {
-        structure.compare(part.ours, part.theirs);
-    }
-    let (free, met) = (structure.free, structure.met);
-    let free: HashMap<_, _> = free
-        .into_iter()
-        .map(|(ours, (theirs, _))| (ours, theirs))
-        .collect();
-
-    let check = Check::new(&reference, &theirs, &ours, free, arguments.rounds);
-    let row_counts = check_all(&check, &rows, &mut findings)?;
+    .run(|_| true, &mut findings)?;
     for unused in exceptions.unused() {
         findings.add("unused exception", unused);
     }
-
-    let mut outcomes = Vec::new();
-    for (row, counts) in rows.into_iter().zip(row_counts) {
-        let mut used = BTreeSet::new();
-        for part in &row.parts {
-            for node in theirs.reach(part.theirs) {
-                used.extend(theirs.nodes[node].exception);
-            }
-            for node in ours.reach(part.ours) {
-                used.extend(met.get(&node).into_iter().flatten());
-            }
-        }
-        outcomes.push(RowOutcome {
-            row,
-            counts,
-            exceptions: used,
-        });
+    let undeclared = Undeclared::of(&reference)?;
+    if !arguments.write {
+        undeclared.compare(&committed_page(&root)?, &mut findings);
     }
     print!("{}", page::coverage(&outcomes));
     let lines = findings.lines();
@@ -156,7 +118,7 @@ fn run(arguments: &ContractArgs) -> Result<()> {
     }
     ensure!(
         lines.is_empty(),
-        "{} findings against Codex {PINNED}",
+        "{} findings against Codex {version}",
         lines.len()
     );
     let surface = Surface {
@@ -169,95 +131,33 @@ fn run(arguments: &ContractArgs) -> Result<()> {
         &exceptions,
         &served_methods::served(&root),
         surface,
+        &undeclared,
         arguments.rounds,
     );
     settle_page(arguments, &root, &text)
 }
 
-/// Checks every part of every row, on as many threads as there are cores.
-fn check_all(
-    check: &Check<'_>,
-    rows: &[ContractRow],
-    findings: &mut Findings,
-) -> Result<Vec<InstanceCounts>> {
-    let jobs: Vec<(usize, String, &parts::ContractPart)> = rows
-        .iter()
-        .enumerate()
-        .flat_map(|(index, row)| {
-            row.parts
-                .iter()
-                .map(move |part| (index, format!("{} {}", row.name, part.side), part))
-        })
-        .collect();
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::new());
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some((index, name, part)) = jobs.get(next.fetch_add(1, Ordering::Relaxed))
-                {
-                    let result = check.part(name, part);
-                    results
-                        .lock()
-                        .unwrap_or_else(|poison| poison.into_inner())
-                        .push((*index, result));
-                }
-            });
-        }
-    });
-    let mut row_counts = vec![InstanceCounts::default(); rows.len()];
-    for (index, result) in results
-        .into_inner()
-        .unwrap_or_else(|poison| poison.into_inner())
-    {
-        let (counts, part_findings) = result?;
-        row_counts[index].add(counts);
-        findings.merge(part_findings);
-    }
-    Ok(row_counts)
-}
-
-/// Returns our schema as the linked types describe it.
-fn linked_bundle() -> Bundle {
-    let mut generator = schemars::generate::SchemaSettings::draft07().into_generator();
-    for row in METHODS {
-        (row.shapes.describe)(&mut generator);
-    }
-    for row in NOTIFICATIONS {
-        (row.shapes.describe)(&mut generator);
-    }
-    for row in SERVER_REQUESTS {
-        (row.shapes.describe)(&mut generator);
-    }
-    Bundle {
-        definitions: Value::Object(generator.take_definitions(true)),
-    }
-}
-
-fn expect_pinned(codex: &Path) -> Result<()> {
+/// Returns the version that a Codex prints.
+fn version_of(codex: &Path) -> Result<String> {
     let output = Command::new(codex)
         .arg("--version")
         .output()
         .with_context(|| format!("cannot start {}", codex.display()))?;
-    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    ensure!(
-        version.split(' ').next_back() == Some(PINNED),
-        "the contract is that of Codex {PINNED}, and this is {version}"
-    );
-    Ok(())
+    let line = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    Ok(line.split(' ').next_back().unwrap_or(&line).to_owned())
+}
+
+fn committed_page(root: &Path) -> Result<String> {
+    std::fs::read_to_string(root.join(PAGE)).with_context(|| format!("cannot read {PAGE}"))
 }
 
 fn settle_page(arguments: &ContractArgs, root: &Path, text: &str) -> Result<()> {
-    let path = root.join(PAGE);
     if arguments.write {
-        std::fs::write(&path, text).with_context(|| format!("cannot write {PAGE}"))?;
+        std::fs::write(root.join(PAGE), text).with_context(|| format!("cannot write {PAGE}"))?;
     }
     if arguments.check {
-        let committed =
-            std::fs::read_to_string(&path).with_context(|| format!("cannot read {PAGE}"))?;
         ensure!(
-            committed == text,
+            committed_page(root)? == text,
             "{PAGE} is stale; run contract-check with --write"
         );
     }

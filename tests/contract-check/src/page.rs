@@ -5,10 +5,12 @@ use std::fmt::Write as _;
 
 use raddle_protocol::Tier;
 
+use crate::PINNED;
 use crate::check::InstanceCounts;
+use crate::comparison::RowOutcome;
 use crate::exceptions::Exceptions;
 use crate::parts::Group;
-use crate::{PINNED, RowOutcome};
+use crate::undeclared::Undeclared;
 
 /// Numbers of methods, notifications and server requests of the reference.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +62,7 @@ pub fn page(
     exceptions: &Exceptions,
     served: &BTreeSet<String>,
     surface: Surface,
+    undeclared: &Undeclared,
     rounds: u32,
 ) -> String {
     let mut text = introduction(rounds);
@@ -73,6 +76,7 @@ pub fn page(
             served,
         );
     }
+    text.push_str(&undeclared.section());
     list(&mut text, exceptions);
     text
 }

@@ -1,5 +1,7 @@
 //! Tests of the check with schemas and types that must fail it.
 
+mod changes;
+
 use std::collections::{BTreeMap, HashMap};
 
 use raddle_protocol::{RoundTrip, round_trip};

@@ -72,7 +72,7 @@ impl Big {
             &generated.marker,
         ))?);
         let kind = if compacts {
-            "one that is condensed now and then"
+            "one that is compacted now and then"
         } else {
             "one that never is"
         };

@@ -86,9 +86,9 @@ pub struct Oracle {
     /// The same before each turn.
     inputs_before: BTreeMap<Seq, Vec<String>>,
     /// Number of these texts that the summary under way will replace.
-    condensing: usize,
+    compacting: usize,
     /// Whether the running model call has summarised the history.
-    condensed: bool,
+    compacted: bool,
     /// Whether a model call is running.
     answering: bool,
     /// End of the newest call in the turn, until the next.
@@ -217,17 +217,17 @@ impl Oracle {
                 self.answering = true;
                 self.ended = None;
                 if it.purpose == Purpose::Compact {
-                    self.condensing = self.expected_inputs.len();
+                    self.compacting = self.expected_inputs.len();
                 }
             }
             Event::ModelEnded(it) => {
                 self.answering = false;
                 self.ended = Some(it.end.clone());
-                self.condensed = false;
+                self.compacted = false;
             }
             Event::Compacted(_) => {
-                self.condensed = true;
-                self.expected_inputs.drain(..self.condensing);
+                self.compacted = true;
+                self.expected_inputs.drain(..self.compacting);
             }
             Event::Reverted(it) => {
                 self.cuts.push(Span {

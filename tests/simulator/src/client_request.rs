@@ -17,13 +17,13 @@ impl SimWorld {
     /// Returns the next request of a client, if any.
     pub fn next_request(&mut self, thread: usize, client: usize) -> Option<ClientRequest> {
         let (deletes, reverts) = (self.scenario.deletes, self.scenario.reverts);
-        let lane = &mut self.lanes[thread];
-        let it = &lane.clients[client];
+        let sim_thread = &mut self.threads[thread];
+        let it = &sim_thread.clients[client];
         let view = it.view.as_ref()?;
         let running = view.running().cloned();
-        let rng = &mut lane.rng;
-        if lane.turns_left > 0 && running.is_none() && rng.percent(20) {
-            lane.turns_left -= 1;
+        let rng = &mut sim_thread.rng;
+        if sim_thread.turns_left > 0 && running.is_none() && rng.percent(20) {
+            sim_thread.turns_left -= 1;
             let kind = match rng.below(20) {
                 0 => TurnKind::Compaction,
                 1..=2 => TurnKind::Review,
@@ -31,7 +31,7 @@ impl SimWorld {
             };
             let settings = rng.percent(15).then(|| Box::new(other_settings(rng)));
             let text = (kind != TurnKind::Compaction && rng.percent(97))
-                .then(|| unique_text(&mut lane.minted));
+                .then(|| unique_text(&mut sim_thread.minted));
             return Some(ClientRequest::Turn {
                 text,
                 kind,
@@ -41,14 +41,14 @@ impl SimWorld {
         if it.commands_left == 0 || !rng.percent(25) {
             return None;
         }
-        lane.clients[client].commands_left -= 1;
+        sim_thread.clients[client].commands_left -= 1;
         let known = running.clone().unwrap_or_else(|| TurnId::from("t0"));
         if reverts && running.is_none() && rng.percent(60) {
             return Some(ClientRequest::Revert(None));
         }
         Some(match rng.below(48) {
             0..=4 => {
-                let text = rng.percent(85).then(|| unique_text(&mut lane.minted));
+                let text = rng.percent(85).then(|| unique_text(&mut sim_thread.minted));
                 let expected = if rng.percent(85) {
                     known
                 } else {
@@ -63,7 +63,7 @@ impl SimWorld {
                     TurnKind::Compaction
                 };
                 ClientRequest::Turn {
-                    text: Some(unique_text(&mut lane.minted)),
+                    text: Some(unique_text(&mut sim_thread.minted)),
                     kind,
                     settings: None,
                 }
@@ -89,7 +89,7 @@ impl SimWorld {
             17..=20 => ClientRequest::Archive(rng.percent(60)),
             21..=22 => ClientRequest::Settings(Box::new(other_settings(rng))),
             23..=26 => ClientRequest::Revert(None),
-            27 if lane.forks => ClientRequest::Fork,
+            27 if sim_thread.forks => ClientRequest::Fork,
             28 if deletes => ClientRequest::Delete,
             29 => ClientRequest::Begin,
             30 => ClientRequest::Shell,
@@ -102,7 +102,7 @@ impl SimWorld {
                 ClientRequest::Goal((!is_paused).then(|| 200 + rng.below(4_000)))
             }
             37 => ClientRequest::NoGoal,
-            38..=42 => ClientRequest::Enqueue(unique_text(&mut lane.minted)),
+            38..=42 => ClientRequest::Enqueue(unique_text(&mut sim_thread.minted)),
             43..=47 => ClientRequest::Queue(match rng.below(5) {
                 0 => QueueEdit::Change,
                 1 => QueueEdit::Forget,
@@ -112,7 +112,7 @@ impl SimWorld {
             }),
             32..=33 => ClientRequest::Inject {
                 is_whole: rng.percent(90),
-                text: unique_text(&mut lane.minted),
+                text: unique_text(&mut sim_thread.minted),
             },
             _ => ClientRequest::Interrupt(running),
         })
@@ -122,9 +122,9 @@ impl SimWorld {
     pub fn command_of(&mut self, thread: usize, request: &ClientRequest) -> Command {
         let revert =
             matches!(request, ClientRequest::Revert(_)).then(|| self.revert_target(thread));
-        let lane = &mut self.lanes[thread];
-        lane.minted += 1;
-        let minted = lane.minted;
+        let sim_thread = &mut self.threads[thread];
+        sim_thread.minted += 1;
+        let minted = sim_thread.minted;
         let message = |text: &str| InputMessage {
             item: ItemId::from(format!("u{minted}").as_str()),
             input: vec![Input::text(text)],
@@ -154,6 +154,7 @@ impl SimWorld {
                 Command::Steer(Steer {
                     expected: expected.clone(),
                     message,
+                    briefs: environment_briefs(minted),
                     principal: None,
                 })
             }
@@ -186,7 +187,7 @@ impl SimWorld {
                 principal: None,
             }),
             ClientRequest::Queue(what) => {
-                let queue = lane.oracle.fold.queue().iter();
+                let queue = sim_thread.oracle.fold.queue().iter();
                 queue_command(*what, queue.map(|it| it.item.clone()).collect(), minted)
             }
             ClientRequest::Archive(archived) => Command::Archive(Archive {
@@ -214,7 +215,7 @@ impl SimWorld {
                 principal: None,
             })),
             ClientRequest::Begin => Command::StartThread(Box::new(ThreadStarted {
-                thread: lane.id,
+                thread: sim_thread.id,
                 tenant: None,
                 principal: None,
                 source: ThreadSource::Cli,
@@ -232,18 +233,18 @@ impl SimWorld {
     /// Returns a revert to some turn, with the state just before it.
     fn revert_target(&mut self, thread: usize) -> Revert {
         let log = self.store.log(thread);
-        let lane = &mut self.lanes[thread];
+        let sim_thread = &mut self.threads[thread];
         // Sometimes the target is a turn that was reverted before.
-        let is_reverted = lane.rng.percent(20);
-        let turns = lane.oracle.turns.iter();
+        let is_reverted = sim_thread.rng.percent(20);
+        let turns = sim_thread.oracle.turns.iter();
         let turns: Vec<_> = turns
-            .filter(|(_, seq)| lane.oracle.is_cut(*seq) == is_reverted)
+            .filter(|(_, seq)| sim_thread.oracle.is_cut(*seq) == is_reverted)
             .cloned()
             .collect();
-        if turns.is_empty() || lane.rng.percent(5) {
+        if turns.is_empty() || sim_thread.rng.percent(5) {
             return invalid_revert();
         }
-        let (turn, at) = turns[lane.rng.index(turns.len())].clone();
+        let (turn, at) = turns[sim_thread.rng.index(turns.len())].clone();
         let before = log.fold(Seq(at.0 - 1));
         Revert {
             turn,

@@ -159,7 +159,7 @@ impl SimWorld {
         if live.busy && running.is_some() {
             self.coverage.hit("interrupt while an append is under way");
         }
-        let turns = &self.lanes[thread].oracle.turns;
+        let turns = &self.threads[thread].oracle.turns;
         let over = |turn: &TurnId| turns.iter().any(|(known, _)| known == turn);
         if running.is_some()
             && turn
@@ -171,8 +171,8 @@ impl SimWorld {
     }
 
     fn token(&mut self, thread: usize) -> Token {
-        self.lanes[thread].minted += 1;
-        Token(self.lanes[thread].minted)
+        self.threads[thread].minted += 1;
+        Token(self.threads[thread].minted)
     }
 
     /// Performs the steps of the core's writer, until it waits.
@@ -206,7 +206,7 @@ impl SimWorld {
                 }
                 Step::ReadHead => {
                     live.busy = true;
-                    let wait = self.lanes[thread].rng.range(1, 5);
+                    let wait = self.threads[thread].rng.range(1, 5);
                     self.push(wait, Next::AskHead(thread, node, opening));
                     return Ok(());
                 }
@@ -239,9 +239,9 @@ impl SimWorld {
         self.coverage.hit(ended_name(ended));
         let me = (node, self.nodes[node].incarnation);
         let epoch = self.nodes[node].live.get(&thread).map(|live| live.epoch.0);
-        let lane = &mut self.lanes[thread];
-        if lane.lease.holder == Some(me) && Some(lane.lease.epoch) == epoch {
-            lane.lease.until = self.now;
+        let sim_thread = &mut self.threads[thread];
+        if sim_thread.lease.holder == Some(me) && Some(sim_thread.lease.epoch) == epoch {
+            sim_thread.lease.until = self.now;
         }
         if *ended == WriterEnd::Deleted {
             self.push(5, Next::Remove(thread));

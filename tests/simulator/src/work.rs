@@ -14,13 +14,13 @@ impl SimWorld {
             return Ok(());
         };
         let opening = live.opening;
-        let lane = &mut self.lanes[thread];
+        let sim_thread = &mut self.threads[thread];
         match effect {
             Effect::CallModel { call, .. } => {
-                lane.minted += 1;
+                sim_thread.minted += 1;
                 let script = CallScript {
-                    prefix: format!("i{}", lane.minted),
-                    rng: &mut lane.rng,
+                    prefix: format!("i{}", sim_thread.minted),
+                    rng: &mut sim_thread.rng,
                     call: *call,
                     faults: !self.healed,
                     granted: live.owner.thread().granted(),
@@ -34,10 +34,10 @@ impl SimWorld {
                 self.push_node(wait, node, AtNode::Model(thread, opening, *call));
             }
             Effect::RunTool { item, .. } => {
-                let times = lane.starts.entry(item.clone()).or_default();
+                let times = sim_thread.starts.entry(item.clone()).or_default();
                 *times += 1;
-                if !lane.removed {
-                    lane.oracle.i3_started_in_the_world(item, *times)?;
+                if !sim_thread.removed {
+                    sim_thread.oracle.i3_started_in_the_world(item, *times)?;
                 }
                 let turn = live.owner.thread().turn();
                 let mut items = turn.into_iter().flat_map(|turn| turn.items.iter());
@@ -45,7 +45,7 @@ impl SimWorld {
                     return Ok(());
                 };
                 let body = open.item.body.clone();
-                let steps = tool::running(&mut lane.rng, item, &body);
+                let steps = tool::running(&mut sim_thread.rng, item, &body);
                 let wait = steps.front().map_or(0, |step| step.0);
                 let run = ToolRun {
                     steps,
@@ -57,14 +57,14 @@ impl SimWorld {
                 self.push_node(wait, node, AtNode::Tool(thread, opening, item.clone(), 0));
             }
             Effect::BeginTurn { .. } => {
-                let wait = lane.rng.range(1, 400);
+                let wait = sim_thread.rng.range(1, 400);
                 self.push_node(wait, node, AtNode::Begin(thread, opening));
             }
             Effect::StopTool { item } => {
                 let Some(run) = live.tools.get_mut(item) else {
                     return Ok(());
                 };
-                run.steps = tool::stopping(&mut lane.rng, item, &run.body);
+                run.steps = tool::stopping(&mut sim_thread.rng, item, &run.body);
                 run.waits = false;
                 run.plan += 1;
                 let plan = run.plan;
@@ -101,9 +101,9 @@ impl SimWorld {
             // The start of a turn still arrives, and is refused.
             Effect::BeginTurn { .. } | Effect::StopTool { .. } => None,
         };
-        let late = self.lanes[thread].rng.index(3);
+        let late = self.threads[thread].rng.index(3);
         for (_, command) in rest.into_iter().flatten().take(late) {
-            let wait = self.lanes[thread].rng.range(1, 100);
+            let wait = self.threads[thread].rng.range(1, 100);
             self.push_node(wait, node, AtNode::Late(thread, opening, command));
         }
     }
@@ -113,11 +113,11 @@ impl SimWorld {
         if self.live(thread, node, opening).is_none() {
             return Ok(());
         }
-        let lane = &mut self.lanes[thread];
-        lane.minted += 1;
+        let sim_thread = &mut self.threads[thread];
+        sim_thread.minted += 1;
         let begin = BeginTurn {
-            turn: TurnId::from(format!("t{}", lane.minted).as_str()),
-            briefs: environment_briefs(lane.minted),
+            turn: TurnId::from(format!("t{}", sim_thread.minted).as_str()),
+            briefs: environment_briefs(sim_thread.minted),
         };
         if !self.report(thread, node, Command::BeginTurn(begin))? {
             self.push_node(5, node, AtNode::Begin(thread, opening));

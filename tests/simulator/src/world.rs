@@ -41,7 +41,7 @@ pub struct SimWorld {
     /// Every node, by index.
     pub nodes: Vec<SimNode>,
     /// Threads, each with all of its own state.
-    pub lanes: Vec<Lane>,
+    pub threads: Vec<SimThread>,
     /// Situations that were reached.
     pub coverage: Coverage,
     /// Hash of everything that happened, in order.
@@ -62,7 +62,7 @@ impl SimWorld {
             queue: BTreeMap::new(),
             store,
             nodes: Vec::new(),
-            lanes: Vec::new(),
+            threads: Vec::new(),
             coverage: Coverage::default(),
             trace: Hash::default(),
             lines: keeps_lines.then(Vec::new),
@@ -90,7 +90,7 @@ impl SimWorld {
         let mut rng = Rng::for_purpose(seed, 100 + thread as u64);
         let clients =
             (0..self.scenario.clients).map(|name| SimClient::new(name, &mut rng, &self.scenario));
-        let lane = Lane {
+        let sim_thread = SimThread {
             id: ThreadId::from(uuid::Uuid::from_u64_pair(seed, thread as u64)),
             oracle: Oracle::new(seed.is_multiple_of(8)),
             lease: Lease::default(),
@@ -104,13 +104,13 @@ impl SimWorld {
             forks: self.scenario.forks && thread < self.scenario.threads,
             rng,
         };
-        self.lanes.push(lane);
+        self.threads.push(sim_thread);
     }
 
     /// Starts the clients of a thread.
     pub fn start_clients(&mut self, thread: usize) {
-        for client in 0..self.lanes[thread].clients.len() {
-            let wait = self.lanes[thread].rng.range(1, 100);
+        for client in 0..self.threads[thread].clients.len() {
+            let wait = self.threads[thread].rng.range(1, 100);
             self.push(wait, Next::Step(thread, client));
         }
     }
@@ -199,19 +199,19 @@ impl SimWorld {
                     Some(StoreFault::Unavailable) => None,
                     _ => Some(self.store.log(thread).fence()),
                 };
-                let wait = self.lanes[thread].rng.range(1, 5);
+                let wait = self.threads[thread].rng.range(1, 5);
                 self.push_node(wait, node, AtNode::Head(thread, opening, head));
                 Ok(())
             }
             Next::SaveBase(thread, base) => {
-                if self.store_fault(thread).is_none() && !self.lanes[thread].removed {
+                if self.store_fault(thread).is_none() && !self.threads[thread].removed {
                     self.store.save_base(thread, &base);
                 }
                 Ok(())
             }
             Next::Remove(thread) => {
                 self.store.delete(thread);
-                self.lanes[thread].removed = true;
+                self.threads[thread].removed = true;
                 Ok(())
             }
             Next::Step(thread, client) => self.client_step(thread, client),
@@ -223,18 +223,18 @@ impl SimWorld {
 
     /// Returns the present fault of a thread's store.
     pub fn store_fault(&self, thread: usize) -> Option<StoreFault> {
-        let (fault, until) = self.lanes[thread].store_fault?;
+        let (fault, until) = self.threads[thread].store_fault?;
         (self.now < until).then_some(fault)
     }
 
     fn is_quiet(&self) -> bool {
-        self.lanes.iter().enumerate().all(|(thread, lane)| {
+        self.threads.iter().enumerate().all(|(thread, sim_thread)| {
             let log = self.store.log(thread);
             let unborn = thread >= self.scenario.threads && log.is_empty();
-            lane.removed
+            sim_thread.removed
                 || unborn
-                || (ending::is_idle(&lane.oracle)
-                    && lane
+                || (ending::is_idle(&sim_thread.oracle)
+                    && sim_thread
                         .clients
                         .iter()
                         .all(|client| client.is_settled(log.head)))
@@ -242,18 +242,18 @@ impl SimWorld {
     }
 
     fn last_checks(&self) -> Check {
-        for (thread, lane) in self
-            .lanes
+        for (thread, sim_thread) in self
+            .threads
             .iter()
             .enumerate()
-            .filter(|(_, lane)| !lane.removed)
+            .filter(|(_, sim_thread)| !sim_thread.removed)
         {
-            ending::i5_all_ended(&lane.oracle)?;
-            lane.oracle.i8_opens_alike(self.store.log(thread))?;
-            for client in &lane.clients {
+            ending::i5_all_ended(&sim_thread.oracle)?;
+            sim_thread.oracle.i8_opens_alike(self.store.log(thread))?;
+            for client in &sim_thread.clients {
                 if let Some(view) = &client.view {
-                    rejoin::i1_picture(&lane.oracle, view)?;
-                    requests::i4_all_are_sent(&lane.oracle, client.open_requests())?;
+                    rejoin::i1_picture(&sim_thread.oracle, view)?;
+                    requests::i4_all_are_sent(&sim_thread.oracle, client.open_requests())?;
                 }
             }
         }
@@ -262,13 +262,20 @@ impl SimWorld {
 
     /// Reports what is still under way long after the last fault.
     fn too_late(&self) -> Check {
-        for lane in self.lanes.iter().filter(|lane| !lane.removed) {
-            ending::i5_all_ended(&lane.oracle)?;
+        for sim_thread in self.threads.iter().filter(|sim_thread| !sim_thread.removed) {
+            ending::i5_all_ended(&sim_thread.oracle)?;
         }
-        let lanes = self.lanes.iter().enumerate().filter(|(_, it)| !it.removed);
-        let unsettled = lanes.flat_map(|(thread, lane)| {
+        let threads = self
+            .threads
+            .iter()
+            .enumerate()
+            .filter(|(_, it)| !it.removed);
+        let unsettled = threads.flat_map(|(thread, sim_thread)| {
             let head = self.store.log(thread).head;
-            let clients = lane.clients.iter().filter(move |it| !it.is_settled(head));
+            let clients = sim_thread
+                .clients
+                .iter()
+                .filter(move |it| !it.is_settled(head));
             clients.map(move |client| (thread, head, client))
         });
         match unsettled.into_iter().next() {

@@ -29,6 +29,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
             "docs/policy.md",
             "docs/hooks.md",
             "docs/budgets.md",
+            "docs/skills.md",
             "docs/rejoin.md",
             "docs/rust-client.md",
             "docs/mock.md",

@@ -137,7 +137,7 @@ pub const GOALS: &[Goal] = &[
         name: "Upgrade",
         target: "Every released journal folds in the newest version; 0 refusals inside one major version.",
         proofs: &[],
-        missing: "Nothing was released yet. The tests of each change fold golden journals of every stored format, and open and continue a home that an older binary wrote.",
+        missing: "Version 0.1.0 is not published yet. The tests of each change fold golden journals of every stored format, and open and continue a home that an older binary wrote.",
     },
     Goal {
         id: "G19",

@@ -96,12 +96,13 @@ impl Task {
             Effect::BeginTurn { .. } => {
                 let (shared, reporter) = (self.shared.clone(), self.reporter.clone());
                 let settings = self.writer.thread().settings().clone();
+                let input = self.writer.thread().next_input().to_vec();
                 let beginning = async move {
                     let begin = BeginTurn {
                         turn: TurnId::mint(),
                         briefs: shared
                             .environment_reader
-                            .briefs(&settings, shared.now())
+                            .briefs(&settings, input, shared.now())
                             .await,
                     };
                     let _ = reporter.send(Command::BeginTurn(begin)).await;

@@ -144,6 +144,7 @@ fn options(journal: &Arc<dyn Journal>, script: Arc<ScriptedAnswers>) -> Options 
         rules: Arc::new(raddle_agent::FixedRules::default()),
         webhook: Arc::new(raddle_agent::NoWebhook),
         hooks: Arc::new(raddle_core::ports::NoHooks),
+        skills: Arc::new(raddle_agent::NoSkills),
         clock: || Timestamp(1_000_000),
         node: "here".to_owned(),
         liveness: Arc::new(SoleNode),

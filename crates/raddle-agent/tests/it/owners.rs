@@ -41,6 +41,7 @@ pub fn node(folder: &Path, name: &str) -> (Threads, NodeLock) {
         rules: Arc::new(raddle_agent::FixedRules::default()),
         webhook: Arc::new(raddle_agent::NoWebhook),
         hooks: Arc::new(raddle_core::ports::NoHooks),
+        skills: Arc::new(raddle_agent::NoSkills),
         clock: || Timestamp(1_000_000),
         node: name.to_owned(),
         liveness: Arc::new(LockLiveness(folder.to_owned())),

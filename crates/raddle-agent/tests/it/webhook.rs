@@ -146,6 +146,8 @@ async fn the_target_of_a_move_is_among_the_paths() {
     let question = &requests[0].question;
     assert_eq!(question["method"], "item/fileChange/requestApproval");
     assert_eq!(question["paths"], json!(["/w/a", "/home/b", "/w/c"]));
+    let reason = &question["params"]["reason"];
+    assert_eq!(reason, "It goes beyond the sandbox. Files: /w/a.");
 }
 
 /// A response that is no decision leaves the request open until its deadline declines it.

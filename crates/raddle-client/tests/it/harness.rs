@@ -40,6 +40,7 @@ impl ClientHarness {
             system_config: root.join("system.toml"),
             user_config: root.join("config.toml"),
             skills: root.join("skills"),
+            shared_skills: Vec::new(),
             rules: Vec::new(),
             threads: None,
         };

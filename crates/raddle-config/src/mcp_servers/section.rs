@@ -134,10 +134,8 @@ impl<'a> Section<'a> {
     fn server(&self, name: &str) -> Result<McpServer, String> {
         let is_allowed = |it: char| it.is_ascii_alphanumeric() || NAME_PUNCTUATION.contains(it);
         if name.is_empty() || !name.chars().all(is_allowed) {
-            let punctuation: Vec<String> = NAME_PUNCTUATION.chars().map(String::from).collect();
             return Err(format!(
-                "its name may have letters, digits and {}; rename it",
-                punctuation.join(" ")
+                "its name may have only letters, digits and `{NAME_PUNCTUATION}`; use another name"
             ));
         }
         let transport = self.transport()?;

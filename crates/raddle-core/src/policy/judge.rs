@@ -8,8 +8,7 @@ use super::harmless::{Isolation, is_bare_shell, is_harmless};
 use super::managed_limits::network;
 use super::wrapper::wrapped_command;
 use super::{
-    Act, ActKind, Layer, McpRisk, ParsedScript, PathPattern, Policy, Rule, Ruling, Subject,
-    Verdict,
+    Act, ActKind, Layer, McpRisk, ParsedScript, PathPattern, Policy, Rule, Ruling, Subject, Verdict,
 };
 use crate::{ApprovalPolicy, Grant, Settings};
 

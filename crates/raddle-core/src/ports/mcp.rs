@@ -17,6 +17,9 @@ pub trait McpServers: fmt::Debug + Send + Sync {
         settings: Option<&'a Settings>,
     ) -> BoxFuture<'a, Vec<McpServerSnapshot>>;
 
+    /// Passes every later change of a server's state to this listener. The first listener counts.
+    fn subscribe(&self, listener: McpListener);
+
     /// Reads the configuration again. Servers whose configuration changed are stopped.
     fn reload(&self) -> BoxFuture<'_, ()>;
 
@@ -28,6 +31,13 @@ pub trait McpServers: fmt::Debug + Send + Sync {
         uri: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Value>, McpError>>;
 
+    /// Starts a login at a server, with these scopes, or with those that the server asks for.
+    fn log_in<'a>(
+        &'a self,
+        server: &'a str,
+        scopes: Vec<String>,
+    ) -> BoxFuture<'a, Result<McpLogin, McpError>>;
+
     /// Calls a tool on behalf of a client, outside any turn, and returns the result in MCP's form.
     fn call_tool<'a>(
         &'a self,
@@ -37,6 +47,9 @@ pub trait McpServers: fmt::Debug + Send + Sync {
         arguments: Option<Value>,
     ) -> BoxFuture<'a, Result<Value, McpError>>;
 }
+
+/// Receives changes of the state of servers: the name of the server, and its new state.
+pub type McpListener = Box<dyn Fn(&str, &McpServerState) + Send + Sync>;
 
 /// State of an MCP server.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,8 +66,29 @@ pub struct McpServerSnapshot {
     pub resources: Vec<Value>,
     /// Templates of resources, in MCP's form.
     pub resource_templates: Vec<Value>,
-    /// Whether it is reached over HTTP with a token of the configuration.
-    pub has_bearer_token: bool,
+    /// State of the login.
+    pub auth: McpAuth,
+}
+
+/// State of the login at an MCP server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum McpAuth {
+    /// The server needs no login.
+    Unsupported,
+    /// A token of the configuration is used.
+    BearerToken,
+    /// The server requires a login, and there is none.
+    NotLoggedIn,
+    /// The user is logged in.
+    LoggedIn,
+}
+
+/// A login at an MCP server that has started.
+pub struct McpLogin {
+    /// Page to open in a browser on this machine.
+    pub page: String,
+    /// Ends when the login has succeeded or failed. Dropping it cancels the login.
+    pub end: BoxFuture<'static, Result<(), McpError>>,
 }
 
 /// State of the connection to an MCP server.
@@ -92,6 +126,9 @@ pub enum McpError {
         /// Reason for that.
         error: String,
     },
+    /// The server is a program, and needs no login.
+    #[error("the MCP server `{0}` has no url, so there is nothing to log in to")]
+    NoLogin(String),
     /// The arguments are no object.
     #[error("the arguments of a tool must be a JSON object")]
     BadArguments,
@@ -109,6 +146,8 @@ impl McpServers for NoMcpServers {
         Box::pin(std::future::ready(Vec::new()))
     }
 
+    fn subscribe(&self, _: McpListener) {}
+
     fn reload(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -119,6 +158,15 @@ impl McpServers for NoMcpServers {
         server: &'a str,
         _: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Value>, McpError>> {
+        let error = McpError::UnknownServer(server.to_owned());
+        Box::pin(std::future::ready(Err(error)))
+    }
+
+    fn log_in<'a>(
+        &'a self,
+        server: &'a str,
+        _: Vec<String>,
+    ) -> BoxFuture<'a, Result<McpLogin, McpError>> {
         let error = McpError::UnknownServer(server.to_owned());
         Box::pin(std::future::ready(Err(error)))
     }
@@ -145,7 +193,7 @@ impl McpServerSnapshot {
             tools: Vec::new(),
             resources: Vec::new(),
             resource_templates: Vec::new(),
-            has_bearer_token: false,
+            auth: McpAuth::Unsupported,
         }
     }
 }

@@ -379,7 +379,7 @@ impl Thread {
         }
         self.with_turn(|turn| {
             let purpose = turn.model.take().map(|model| model.purpose);
-            let condensed = purpose == Some(crate::Purpose::Compact) && turn.compacted;
+            let compacted = purpose == Some(crate::Purpose::Compact) && turn.compacted;
             match &it.end {
                 ModelEnd::Done {} => {
                     turn.attempts = 0;
@@ -390,7 +390,7 @@ impl Thread {
                 ModelEnd::Rerouted { .. } => {
                     turn.attempts = 0;
                     turn.fallen += 1;
-                    turn.unread |= !condensed;
+                    turn.unread |= !compacted;
                 }
                 ModelEnd::Overflowed { .. } => {
                     turn.attempts = 0;
@@ -407,12 +407,12 @@ impl Thread {
                     turn.retry_at = Some(*retry_at);
                     turn.broke_at = at;
                     turn.retries += 1;
-                    turn.unread |= !condensed;
+                    turn.unread |= !compacted;
                 }
                 ModelEnd::Failed { error } => turn.failed = Some(error.clone()),
                 // If the turn continues, the input of this call must be sent again, unless the call
                 // was to summarise and did.
-                ModelEnd::Cancelled {} | ModelEnd::OwnerLost {} => turn.unread |= !condensed,
+                ModelEnd::Cancelled {} | ModelEnd::OwnerLost {} => turn.unread |= !compacted,
             }
         });
     }

@@ -1,7 +1,7 @@
 //! Notes on the environment that the model has.
 
 use super::Thread;
-use crate::{Briefed, Event, RecordBody};
+use crate::{Briefed, Event, RecordBody, Topic};
 
 impl Thread {
     /// Returns the notes that differ from the newest ones of their topic.
@@ -11,6 +11,16 @@ impl Thread {
     ) -> impl Iterator<Item = RecordBody> + use<'_> {
         let changed = briefs.into_iter().filter(|it| self.is_changed(it));
         changed.map(|it| Event::Briefed(it).into())
+    }
+
+    /// Returns the notes for input that joins the running turn: the skills that it names. Other
+    /// notes wait for the next turn.
+    pub(super) fn joining_briefs(
+        &self,
+        mut briefs: Vec<Briefed>,
+    ) -> impl Iterator<Item = RecordBody> + use<'_> {
+        briefs.retain(|it| it.topic == Topic::SkillTexts && !it.text.is_empty());
+        self.changed_briefs(briefs)
     }
 
     fn is_changed(&self, it: &Briefed) -> bool {

@@ -2,8 +2,8 @@
 
 use super::{Decision, Goal, Thread, queue};
 use crate::{
-    BeginTurn, CommandOutcome, Event, GoalStatus, InjectedItem, ItemId, ItemsInjected, Refusal,
-    Timestamp, TurnKind, TurnStarted,
+    BeginTurn, CommandOutcome, Event, GoalStatus, InjectedItem, Input, ItemId, ItemsInjected,
+    Refusal, Timestamp, TurnKind, TurnStarted,
 };
 
 /// Reason for the next turn that begins without a client.
@@ -25,6 +25,15 @@ impl Thread {
         let goal = self.goal.as_ref();
         let goal = goal.filter(|goal| goal.status == GoalStatus::Active);
         goal.map(NextTurn::Goal)
+    }
+
+    /// Returns the input of the turn that begins now without a client; empty if it has none.
+    pub fn next_input(&self) -> &[Input] {
+        let Some(NextTurn::Queued(item)) = self.next_turn() else {
+            return &[];
+        };
+        let queued = self.queue.iter().find(|it| it.item == *item);
+        queued.map_or(&[], |it| it.input.as_slice())
     }
 }
 

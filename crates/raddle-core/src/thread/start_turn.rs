@@ -23,6 +23,7 @@ pub(super) fn decide(
         }
         takes_input(turn)?;
         let message = start.message.ok_or(Refusal::EmptyInput)?;
+        bodies.extend(thread.joining_briefs(start.briefs));
         bodies.extend(input(&turn.id, message, start.principal, now));
         return Ok(Decision {
             bodies,
@@ -68,8 +69,10 @@ pub(super) fn steer(thread: &Thread, steer: Steer, now: Timestamp) -> Result<Dec
     if steer.message.input.is_empty() {
         return Err(Refusal::EmptyInput);
     }
+    let mut bodies: Vec<RecordBody> = thread.joining_briefs(steer.briefs).collect();
+    bodies.extend(input(&turn.id, steer.message, steer.principal, now));
     Ok(Decision {
-        bodies: input(&turn.id, steer.message, steer.principal, now),
+        bodies,
         outcome: CommandOutcome::Joined {
             turn: turn.id.clone(),
         },

@@ -104,6 +104,9 @@ fn briefs(words: &[String]) -> Vec<Briefed> {
         topic: match pair[0].as_str() {
             "asking" => Topic::Instructions,
             "in" => Topic::Environment,
+            "offering" => Topic::Skills,
+            "using" => Topic::SkillTexts,
+            "withholding" => Topic::WithheldSkills,
             other => panic!("no such topic: {other}"),
         },
         text: pair[1].clone(),
@@ -312,6 +315,7 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
         "steer" => Command::Steer(Steer {
             expected: word(1).into(),
             message: message(&format!("{}-s", word(1)), word(2)),
+            briefs: briefs(words.get(3..).unwrap_or_default()),
             principal: None,
         }),
         "interrupt" => Command::Interrupt(Interrupt {
@@ -395,7 +399,7 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             };
             end_model(call, ModelEnd::Failed { error }, "")
         }
-        "condensed" => Command::Compact(Compact {
+        "compacted" => Command::Compact(Compact {
             call,
             item: word(1).into(),
             summary: word(2).to_owned(),
@@ -714,7 +718,7 @@ pub fn show(body: &RecordBody, began: Timestamp) -> String {
             };
             let purpose = match it.purpose {
                 Purpose::Answer => "",
-                Purpose::Compact => " to condense",
+                Purpose::Compact => " to compact",
             };
             let route = match (&it.provider, &it.model) {
                 (Some(provider), Some(model)) => format!(" of {provider}/{model}"),

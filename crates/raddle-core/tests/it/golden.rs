@@ -338,7 +338,16 @@ const VARIANTS: &[(&str, &[&str])] = &[
             "complete",
         ],
     ),
-    ("topic=", &["instructions", "environment"]),
+    (
+        "topic=",
+        &[
+            "instructions",
+            "environment",
+            "skills",
+            "skillTexts",
+            "withheldSkills",
+        ],
+    ),
     (
         "items=",
         &["user", "developer", "note", "assistant", "call", "output"],

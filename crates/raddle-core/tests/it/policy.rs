@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use raddle_core::policy::{
     Act, ActKind, Amendment, ApprovalKind, DeadlineAction, HostPattern, Layer, ManagedLimits,
-    McpRisk, ParsedScript, PathPattern, Policy, Rule, Ruling, SandboxKind, Subject, UnattendedPolicy,
-    Verdict, proposed,
+    McpRisk, ParsedScript, PathPattern, Policy, Rule, Ruling, SandboxKind, Subject,
+    UnattendedPolicy, Verdict, proposed,
 };
 use raddle_core::{ApprovalPolicy, Grant, Sandbox, Settings};
 use serde_json::json;

@@ -20,7 +20,7 @@ fn reverted_turn(sim: &mut SimulatedThread) {
 }
 
 fn compact(sim: &mut SimulatedThread) {
-    sim.run_line(r#"compact c · condensed i "so far" · done"#);
+    sim.run_line(r#"compact c · compacted i "so far" · done"#);
 }
 
 /// The lineage has a maximum of ranges, until a summary reduces it to one.

@@ -219,7 +219,7 @@ impl SimulatedThread {
                 _ => "set recovery".to_owned(),
             },
             29 => format!("compact {}", self.new_id('t')),
-            30 => format!("condensed {} \"so far\"", self.new_id('c')),
+            30 => format!("compacted {} \"so far\"", self.new_id('c')),
             _ => format!("asks {}", some_item(true)),
         };
         if !line.is_empty() {

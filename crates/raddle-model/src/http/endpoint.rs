@@ -62,25 +62,12 @@ impl FromStr for Endpoint {
         let uri: Uri = address
             .parse()
             .map_err(|_| error("it is not an address; write one like http://127.0.0.1:8080/v1"))?;
-        let is_safe = match uri.scheme_str() {
-            Some("https") => true,
-            Some("http") => false,
-            _ => return Err(error("it must begin with https:// or http://")),
-        };
-        let authority = uri.authority().ok_or_else(|| error("it names no host"))?;
-        let default_port = if is_safe { 443 } else { 80 };
-        let (host, port) = (
-            authority.host(),
-            authority.port_u16().unwrap_or(default_port),
-        );
-        let host_header = HeaderValue::try_from(format!("{host}:{port}"));
+        let remote = RemoteHost::of(&uri).map_err(|it| error(it.0))?;
+        let host = uri.host().unwrap_or_default();
+        let host_header = HeaderValue::try_from(format!("{host}:{}", remote.port));
         let host_header = host_header.map_err(|_| error("its host cannot be one"))?;
         Ok(Self {
-            remote: RemoteHost {
-                host: host.trim_matches(['[', ']']).to_owned(),
-                port,
-                is_safe,
-            },
+            remote,
             path: uri.path().trim_end_matches('/').to_owned(),
             query: uri.query().unwrap_or_default().to_owned(),
             headers: HeaderMap::from_iter([(HOST, host_header)]),

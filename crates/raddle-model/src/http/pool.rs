@@ -12,7 +12,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, Connection, SendRequest};
-use hyper::{Request, Response};
+use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -33,6 +33,29 @@ pub(super) struct RemoteHost {
     pub(super) port: u16,
     pub(super) is_safe: bool,
 }
+
+impl RemoteHost {
+    /// Returns the host of an absolute address, or the problem of the address.
+    pub(super) fn of(uri: &Uri) -> Result<Self, AddressError> {
+        let is_safe = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(AddressError("it must begin with https:// or http://")),
+        };
+        let authority = uri.authority().filter(|it| !it.host().is_empty());
+        let authority = authority.ok_or(AddressError("it names no host"))?;
+        let default_port = if is_safe { 443 } else { 80 };
+        Ok(Self {
+            host: authority.host().trim_matches(['[', ']']).to_owned(),
+            port: authority.port_u16().unwrap_or(default_port),
+            is_safe,
+        })
+    }
+}
+
+/// The problem of an address.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AddressError(pub(super) &'static str);
 
 /// Reason why there is no connection.
 #[derive(Debug)]
@@ -168,7 +191,7 @@ impl HttpPool {
             .proxy_for(remote)
             .map_err(|error| ConnectError::Unreachable(error.to_string()))?;
         let connected = match proxy {
-            Some(proxy) => self.dial.dial(&proxy.host, proxy.port).await,
+            Some(proxy) => self.dial.dial_proxy(&proxy.host, proxy.port).await,
             None => self.dial.dial(&remote.host, remote.port).await,
         };
         let mut io = connected.map_err(|error| {

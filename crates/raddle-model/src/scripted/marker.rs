@@ -9,13 +9,16 @@ use super::script::{ScriptError, ScriptStep, StepMembers, check};
 
 const MARKER: &str = "MOCK ";
 
-/// Returns the steps of the last marker in a text. A text whose first word is not a step is not a
-/// marker.
+/// Returns the steps of the last marker in a text. In the middle of a line, a word that is not a
+/// step makes it ordinary text; at the start of a line, it is an error.
 pub(super) fn read(text: &str) -> Option<Result<Vec<ScriptStep>, ScriptError>> {
-    let (_, rest) = text.rsplit_once(MARKER)?;
+    let (before, rest) = text.rsplit_once(MARKER)?;
     let line = rest.lines().next()?;
     let first = line.split_whitespace().next()?;
-    member_of(first)?;
+    let is_at_line_start = before.is_empty() || before.ends_with('\n');
+    if !is_at_line_start {
+        member_of(first)?;
+    }
     let steps = steps(line).and_then(|steps| check(&steps).map(|()| steps));
     Some(steps.map_err(|ScriptError(what)| {
         ScriptError(format!(
@@ -44,7 +47,12 @@ fn steps(line: &str) -> Result<Vec<ScriptStep>, ScriptError> {
     while !rest.is_empty() {
         let (name, after) = rest.split_once(' ').unwrap_or((rest, ""));
         rest = after.trim_start();
-        let unknown = || ScriptError(format!("there is no step `{name}`"));
+        let unknown = || {
+            ScriptError(format!(
+                "there is no step `{name}`; use text, reasoning, refusal, call, silence, held, \
+                 usage or a fault such as 429 or cut"
+            ))
+        };
         let member = member_of(name).ok_or_else(unknown)?;
         let mut members = StepMembers::from_iter([]);
         while let Some((name, after)) = split_member(rest) {
@@ -169,6 +177,8 @@ mod tests {
             "MOCK silence",
             "MOCK cut text n=1",
             "MOCK text n=1 loudly",
+            "MOCK shell",
+            "Please:\nMOCK help",
         ] {
             assert!(read(text).expect("a marker").is_err(), "{text}");
         }

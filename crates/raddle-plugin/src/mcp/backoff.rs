@@ -25,7 +25,11 @@ pub(crate) struct Backoff {
 impl Backoff {
     /// Counts a failure, and returns the wait before the next start.
     pub(crate) fn fail(&mut self, now: Instant) -> Duration {
-        while self.failures.front().is_some_and(|it| now.duration_since(*it) > PERIOD) {
+        while self
+            .failures
+            .front()
+            .is_some_and(|it| now.duration_since(*it) > PERIOD)
+        {
             self.failures.pop_front();
         }
         self.failures.push_back(now);
@@ -34,7 +38,9 @@ impl Backoff {
             return PERIOD;
         }
         let doublings = u32::try_from(count.saturating_sub(1)).unwrap_or(u32::MAX);
-        FIRST_WAIT.saturating_mul(2u32.saturating_pow(doublings)).min(WAIT_MAX)
+        FIRST_WAIT
+            .saturating_mul(2u32.saturating_pow(doublings))
+            .min(WAIT_MAX)
     }
 }
 

@@ -101,7 +101,7 @@ pub(crate) struct Call {
 
 /// Event of a call that has no result yet.
 enum Event {
-    Response(Result<ServerResult, ServiceError>),
+    Response(Box<Result<ServerResult, ServiceError>>),
     Progress(String),
     TimedOut,
     Stopped,
@@ -134,7 +134,8 @@ impl Call {
             let event = tokio::select! {
                 biased;
                 response = &mut handle.rx => {
-                    Event::Response(response.unwrap_or(Err(ServiceError::TransportClosed)))
+                    let response = response.unwrap_or(Err(ServiceError::TransportClosed));
+                    Event::Response(Box::new(response))
                 }
                 () = &mut stopped => Event::Stopped,
                 () = &mut deadline => Event::TimedOut,
@@ -145,7 +146,7 @@ impl Call {
                     report(text);
                     continue;
                 }
-                Event::Response(response) => return result_of(response?),
+                Event::Response(response) => return result_of((*response)?),
                 Event::Stopped => ("the user stopped it", CallError::Stopped),
                 Event::TimedOut => ("it took too long", CallError::TimedOut(timeout)),
             };

@@ -37,7 +37,10 @@ pub(crate) fn tool_result(
                 CallError::Stopped => ItemStatus::Interrupted,
                 _ => ItemStatus::Failed,
             };
-            let text = format!("The call of {} on {} failed: {error}", call.tool, call.server);
+            let text = format!(
+                "The call of {} on {} failed: {error}",
+                call.tool, call.server
+            );
             call.error = Some(error.to_string());
             return ToolResult::new(status, ItemBody::Mcp(call), Output::failure(text));
         }
@@ -102,7 +105,9 @@ impl Content {
                 }
                 ResourceContents::BlobResourceContents { uri, blob, .. } => {
                     let bytes = blob.len() / 4 * 3;
-                    self.line(&format!("[{uri} has about {bytes} bytes that are no text.]"));
+                    self.line(&format!(
+                        "[{uri} has about {bytes} bytes that are no text.]"
+                    ));
                 }
                 _ => {}
             },
@@ -183,8 +188,16 @@ mod tests {
     #[test]
     fn content_becomes_text_and_images() {
         for (value, text, images) in [
-            (json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}), "a\nb", 0),
-            (json!({"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]}), "", 1),
+            (
+                json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}),
+                "a\nb",
+                0,
+            ),
+            (
+                json!({"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]}),
+                "",
+                1,
+            ),
             (
                 json!({"content": [{"type": "image", "data": "?", "mimeType": "image/png"}]}),
                 "[An image is left out: its data is not base64.]",
@@ -200,10 +213,17 @@ mod tests {
                 "[Resource one: x:1]",
                 0,
             ),
-            (json!({"content": [], "structuredContent": {"a": 1}}), "{\"a\":1}", 0),
+            (
+                json!({"content": [], "structuredContent": {"a": 1}}),
+                "{\"a\":1}",
+                0,
+            ),
         ] {
             let result = result(value);
-            assert_eq!((result.output.text.as_str(), result.pictures.len()), (text, images));
+            assert_eq!(
+                (result.output.text.as_str(), result.pictures.len()),
+                (text, images)
+            );
             assert_eq!(result.status, ItemStatus::Completed);
         }
     }

@@ -14,7 +14,9 @@ use tokio::time::timeout;
 use tracing::Instrument;
 
 use super::handler::Handler;
-use super::launch::{LaunchDeps, LaunchError, ServerProcess};
+use super::http::{self, HttpClient, HttpError};
+use super::launch::{LaunchDeps, LaunchError, NetworkAccess, ServerProcess};
+use super::login;
 use super::stdio::StdioTransport;
 
 /// Last part of a server's stderr that an error names.
@@ -39,8 +41,14 @@ pub(crate) enum ConnectError {
         limit.as_secs()
     )]
     TimedOut { limit: Duration, stderr: StderrEnd },
-    #[error("servers with a `url` are not supported yet")]
-    NoHttp,
+    #[error("it requires a login: run `raddle mcp login {name}`")]
+    NeedsLogin { name: String },
+    #[error("its address cannot be used: {0}")]
+    Address(#[from] HttpError),
+    #[error("its header `{header}` needs the environment variable {variable}, which is not set")]
+    NoVariable { header: String, variable: String },
+    #[error("the managed policy keeps the network off")]
+    NetworkOff,
 }
 
 /// Last lines of a server's stderr, as a part of an error.
@@ -104,7 +112,7 @@ pub(crate) async fn connect(
     handler: Handler,
 ) -> Result<Connection, ConnectError> {
     match &server.transport {
-        McpTransport::Http { .. } => Err(ConnectError::NoHttp),
+        McpTransport::Http { url, .. } => connect_url(deps, server, url, handler).await,
         McpTransport::Stdio { .. } => {
             let ServerProcess { process, sandbox } = deps.start(server, settings).await?;
             let ChildProcess {
@@ -148,6 +156,77 @@ pub(crate) async fn connect(
             })
         }
     }
+}
+
+/// Connects to a server that has a URL.
+async fn connect_url(
+    deps: &LaunchDeps,
+    server: &McpServer,
+    url: &str,
+    handler: Handler,
+) -> Result<Connection, ConnectError> {
+    let operator = deps.operator.clone();
+    let network = tokio::task::spawn_blocking(move || operator.network()).await;
+    if matches!(network, Ok(NetworkAccess::None) | Err(_)) {
+        return Err(ConnectError::NetworkOff);
+    }
+    let headers = headers(server)?;
+    let mut client = HttpClient::new(deps.client.clone());
+    if !login::has_token(server)
+        && let Ok(tokens) = login::tokens(&deps.home, server, deps.client.clone())
+    {
+        client = client.with_tokens(Arc::new(tokens));
+    }
+    let transport = http::connect(client.clone(), url, &headers)?;
+    let limit = server.startup_timeout;
+    let handshake = serve_client_with_lifecycle(handler, transport, lifecycle());
+    match timeout(limit, handshake).await {
+        Ok(Ok(service)) => Ok(Connection {
+            service,
+            process: None,
+        }),
+        Ok(Err(error)) => match client.challenge().is_some() || error.is_authorization_required() {
+            true => Err(ConnectError::NeedsLogin {
+                name: server.name.clone(),
+            }),
+            false => Err(Box::new(error).into()),
+        },
+        Err(_) => Err(ConnectError::TimedOut {
+            limit,
+            stderr: StderrEnd::default(),
+        }),
+    }
+}
+
+/// Returns the headers that the configuration sets for a server.
+fn headers(server: &McpServer) -> Result<Vec<(String, String)>, ConnectError> {
+    let McpTransport::Http {
+        bearer_token_env_var,
+        headers,
+        env_headers,
+        ..
+    } = &server.transport
+    else {
+        return Ok(Vec::new());
+    };
+    let variable = |header: &str, variable: &str| {
+        std::env::var(variable).map_err(|_| ConnectError::NoVariable {
+            header: header.to_owned(),
+            variable: variable.to_owned(),
+        })
+    };
+    let fixed = headers
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()));
+    let mut all: Vec<(String, String)> = fixed.collect();
+    for (name, from) in env_headers {
+        all.push((name.clone(), variable(name, from)?));
+    }
+    if let Some(from) = bearer_token_env_var {
+        let token = variable("Authorization", from)?;
+        all.push(("Authorization".to_owned(), format!("Bearer {token}")));
+    }
+    Ok(all)
 }
 
 /// Returns the order of the handshakes: that of the current revision first, then that of the

@@ -1,5 +1,8 @@
 //! Messages that an MCP server sends on its own.
-#![expect(deprecated, reason = "servers of the previous revision still send log messages")]
+#![expect(
+    deprecated,
+    reason = "servers of the previous revision still send log messages"
+)]
 
 use std::sync::Arc;
 

@@ -1,11 +1,12 @@
 //! One instance of an MCP server: started in the background, restarted when it fails, stopped when
 //! nobody uses it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use raddle_config::McpServer;
 use raddle_core::Settings;
+use raddle_core::ports::{McpListener, McpServerState};
 use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
@@ -34,9 +35,18 @@ pub(crate) enum InstanceState {
     /// It is connected.
     Ready(Arc<Session>),
     /// It failed with this error, and is started again later.
-    Failed(Arc<str>),
+    Failed(Arc<Failure>),
     /// It was stopped.
     Stopped,
+}
+
+/// Failure of an instance.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// Description for the user and the model.
+    pub(crate) text: String,
+    /// Whether the server requires a login.
+    pub(crate) needs_login: bool,
 }
 
 /// A connected server.
@@ -51,13 +61,13 @@ pub(crate) struct Session {
 }
 
 /// One instance of an MCP server, shared by all threads with the same folders and sandbox.
-#[derive(Debug)]
 pub(crate) struct Instance {
     pub(crate) server: Arc<McpServer>,
     pub(crate) calls: Arc<OpenCalls>,
     state: watch::Sender<InstanceState>,
     last_used: Mutex<Instant>,
     stop: watch::Sender<bool>,
+    listener: Arc<OnceLock<McpListener>>,
 }
 
 impl Instance {
@@ -66,6 +76,7 @@ impl Instance {
         deps: Arc<LaunchDeps>,
         server: Arc<McpServer>,
         settings: Settings,
+        listener: Arc<OnceLock<McpListener>>,
     ) -> Arc<Self> {
         let instance = Arc::new(Self {
             server,
@@ -73,6 +84,7 @@ impl Instance {
             state: watch::Sender::new(InstanceState::Starting),
             last_used: Mutex::new(Instant::now()),
             stop: watch::Sender::new(false),
+            listener,
         });
         let span = tracing::info_span!(parent: None, "mcp_server", server = instance.server.name);
         let supervisor = Supervisor {
@@ -88,6 +100,20 @@ impl Instance {
     /// Returns the current state.
     pub(crate) fn state(&self) -> InstanceState {
         self.state.borrow().clone()
+    }
+
+    /// Changes the state, and passes it to the listener.
+    fn set_state(&self, state: InstanceState) {
+        let seen = match &state {
+            InstanceState::Starting => Some(McpServerState::Starting),
+            InstanceState::Ready(_) => Some(McpServerState::Ready),
+            InstanceState::Failed(error) => Some(McpServerState::Failed(error.text.clone())),
+            InstanceState::Stopped => None,
+        };
+        self.state.send_replace(state);
+        if let (Some(listener), Some(seen)) = (self.listener.get(), seen) {
+            listener(&self.server.name, &seen);
+        }
     }
 
     /// Returns the session, if the server is connected.
@@ -115,18 +141,26 @@ impl Instance {
 
     /// Marks the instance as used now.
     pub(crate) fn touch(&self) {
-        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self
+            .last_used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     /// Stops the instance, and waits until its process has ended.
     pub(crate) async fn stop(&self) {
         self.stop.send_replace(true);
         let mut receiver = self.state.subscribe();
-        let _ = receiver.wait_for(|it| matches!(it, InstanceState::Stopped)).await;
+        let _ = receiver
+            .wait_for(|it| matches!(it, InstanceState::Stopped))
+            .await;
     }
 
     fn is_idle(&self) -> bool {
-        let last_used = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
+        let last_used = *self
+            .last_used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         self.calls.count() == 0 && last_used.elapsed() > IDLE_MAX
     }
 
@@ -161,7 +195,7 @@ impl Supervisor {
         let instance = self.instance.clone();
         let mut must_stop = std::pin::pin!(instance.must_stop());
         loop {
-            instance.state.send_replace(InstanceState::Starting);
+            instance.set_state(InstanceState::Starting);
             let tools_changed = Arc::new(Notify::new());
             let connected = tokio::select! {
                 biased;
@@ -169,11 +203,17 @@ impl Supervisor {
                 connected = self.connect(&tools_changed) => connected,
             };
             let error = match connected {
-                Err(error) => error.to_string(),
+                Err(error) => Failure {
+                    needs_login: matches!(error, ConnectError::NeedsLogin { .. }),
+                    text: error.to_string(),
+                },
                 Ok((connection, session)) => {
-                    tracing::info!(tools = session.tools.all().count(), "an MCP server is connected");
+                    tracing::info!(
+                        tools = session.tools.all().count(),
+                        "an MCP server is connected"
+                    );
                     let peer = session.peer.clone();
-                    instance.state.send_replace(InstanceState::Ready(Arc::new(session)));
+                    instance.set_state(InstanceState::Ready(Arc::new(session)));
                     let ended = self.serve(connection, &peer, &tools_changed, must_stop.as_mut());
                     match ended.await {
                         None => break,
@@ -182,15 +222,19 @@ impl Supervisor {
                 }
             };
             let wait = self.backoff.fail(Instant::now());
-            tracing::warn!(error, wait_s = wait.as_secs(), "an MCP server is not connected");
-            instance.state.send_replace(InstanceState::Failed(error.into()));
+            tracing::warn!(
+                error = error.text,
+                wait_s = wait.as_secs(),
+                "an MCP server is not connected"
+            );
+            instance.set_state(InstanceState::Failed(Arc::new(error)));
             tokio::select! {
                 biased;
                 () = &mut must_stop => break,
                 () = sleep(wait) => {}
             }
         }
-        instance.state.send_replace(InstanceState::Stopped);
+        instance.set_state(InstanceState::Stopped);
     }
 
     async fn connect(
@@ -237,7 +281,7 @@ impl Supervisor {
         peer: &Peer<RoleClient>,
         tools_changed: &Notify,
         mut must_stop: std::pin::Pin<&mut impl Future<Output = ()>>,
-    ) -> Option<String> {
+    ) -> Option<Failure> {
         let Connection { service, process } = connection;
         let token = service.cancellation_token();
         let mut closed = std::pin::pin!(service.waiting());
@@ -256,7 +300,10 @@ impl Supervisor {
             process.end().await;
         }
         let stderr = stderr.unwrap_or_default();
-        error.map(|()| format!("the connection was closed{stderr}"))
+        error.map(|()| Failure {
+            text: format!("the connection was closed{stderr}"),
+            needs_login: false,
+        })
     }
 
     /// Requests the list of tools again, after the server announced a change.
@@ -271,13 +318,17 @@ impl Supervisor {
         let Some(old) = self.instance.session() else {
             return;
         };
-        tracing::info!(tools = tools.all().count(), "the tools of an MCP server changed");
+        tracing::info!(
+            tools = tools.all().count(),
+            "the tools of an MCP server changed"
+        );
         let session = Session {
             peer: peer.clone(),
             tools,
             info: old.info.clone(),
             has_resources: old.has_resources,
         };
-        self.instance.state.send_replace(InstanceState::Ready(Arc::new(session)));
+        self.instance
+            .set_state(InstanceState::Ready(Arc::new(session)));
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use raddle_config::{McpServer, McpTransport, SandboxFolders, policy_of};
 use raddle_core::Settings;
+use raddle_model::ModelClient;
 use raddle_sandbox::egress::EgressRules;
 use raddle_sandbox::{
     ChildProcess, ConfinedProcess, Confinement, ConfinementError, Launch, Launcher, Network,
@@ -57,6 +58,10 @@ pub(crate) struct LaunchDeps {
     /// The server's own folders, hidden from MCP servers.
     pub(crate) own: Vec<PathBuf>,
     pub(crate) path: SearchPath,
+    /// Calls servers that have a URL.
+    pub(crate) client: ModelClient,
+    /// Home of the logins.
+    pub(crate) home: PathBuf,
     /// Folder in which each server has a cache folder.
     pub(crate) cache: PathBuf,
 }
@@ -65,13 +70,19 @@ pub(crate) struct LaunchDeps {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LaunchError {
     #[error("the command `{command}` cannot be used: {error}")]
-    Program { command: String, error: ProgramError },
+    Program {
+        command: String,
+        error: ProgramError,
+    },
     #[error("it would run without a sandbox, and {0}")]
     Forbidden(String),
     #[error("the thread's folder is the whole disk; start the thread in a folder")]
     WholeDisk,
     #[error("its cache folder {} cannot be created: {error}", path.display())]
-    Cache { path: PathBuf, error: std::io::Error },
+    Cache {
+        path: PathBuf,
+        error: std::io::Error,
+    },
     #[error("it cannot be sandboxed: {0}; `sandbox = false` runs it without a sandbox")]
     Confinement(#[from] ConfinementError),
     #[error("it cannot be sandboxed: {0}; `sandbox = false` runs it without a sandbox")]
@@ -102,7 +113,10 @@ impl LaunchDeps {
         let (deps, server, settings) = (self.clone(), server.clone(), settings.clone());
         let prepared = tokio::task::spawn_blocking(move || deps.prepare(&server, &settings, &path));
         let (launch, confinement) = prepared.await.map_err(|_| LaunchError::Internal)??;
-        let plan = self.sandbox.plan_within(launch, confinement, HELD_WAIT).await?;
+        let plan = self
+            .sandbox
+            .plan_within(launch, confinement, HELD_WAIT)
+            .await?;
         let wrapped = tokio::task::spawn_blocking(move || plan.wrap()).await;
         let sandbox = wrapped.map_err(|_| LaunchError::Internal)??;
         let (mut process, start) = self.launcher.open(Stdio::Pipes { input: true })?;
@@ -118,7 +132,10 @@ impl LaunchDeps {
         settings: &Settings,
         path: &OsStr,
     ) -> Result<(Launch, Confinement), LaunchError> {
-        let McpTransport::Stdio { command, args, cwd, .. } = &server.transport else {
+        let McpTransport::Stdio {
+            command, args, cwd, ..
+        } = &server.transport
+        else {
             return Err(LaunchError::Internal);
         };
         let cache = self.cache.join(folder_name(&server.name));
@@ -189,11 +206,7 @@ impl LaunchDeps {
 
 /// Returns the environment of a server: the variables that commands inherit, those that its
 /// configuration names or sets, and its cache folder.
-fn variables(
-    transport: &McpTransport,
-    path: OsString,
-    cache: &Path,
-) -> Vec<(OsString, OsString)> {
+fn variables(transport: &McpTransport, path: OsString, cache: &Path) -> Vec<(OsString, OsString)> {
     let mut variables = environment::of(std::env::vars_os(), &BTreeMap::new());
     let mut set = |name: OsString, value: OsString| {
         variables.retain(|(old, _)| *old != name);

@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use raddle_config::{McpConfig, McpServer, McpTransport};
-use raddle_core::{Sandbox, Settings};
 use raddle_core::ports::{
-    BoxFuture, McpError, McpServerSnapshot, McpServerState, McpServers,
+    BoxFuture, McpAuth, McpError, McpListener, McpLogin, McpServerSnapshot, McpServerState,
+    McpServers,
 };
+use raddle_core::{Sandbox, Settings};
+use raddle_model::ModelClient;
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 use rmcp::model::{PaginatedRequestParams, ReadResourceRequestParams};
 use rmcp::{Peer, RoleClient};
@@ -22,6 +24,7 @@ use tokio::time::timeout;
 use super::call::Call;
 use super::instance::{Instance, InstanceState, Session};
 use super::launch::{LaunchDeps, Operator};
+use super::login;
 use super::tool_table::McpTool;
 
 /// How long a client that asks for the state of servers waits for those that start.
@@ -44,8 +47,8 @@ pub struct Options {
     pub own: Vec<PathBuf>,
     /// Search path of programs.
     pub path: SearchPath,
-    /// Folder in which each MCP server has a cache folder.
-    pub cache: PathBuf,
+    /// Home of the logins at servers; each server has a cache folder below it.
+    pub home: PathBuf,
 }
 
 /// The MCP servers of this process. Cheap to clone.
@@ -58,6 +61,7 @@ struct Inner {
     config: McpConfig,
     deps: Arc<LaunchDeps>,
     instances: Mutex<HashMap<InstanceKey, Arc<Instance>>>,
+    listener: Arc<OnceLock<McpListener>>,
 }
 
 impl fmt::Debug for McpRegistry {
@@ -120,7 +124,7 @@ impl McpRegistry {
             operator,
             own,
             path,
-            cache,
+            home,
         } = options;
         let deps = LaunchDeps {
             launcher,
@@ -128,13 +132,16 @@ impl McpRegistry {
             operator,
             own,
             path,
-            cache,
+            client: ModelClient::new(),
+            cache: home.join("mcp"),
+            home,
         };
         Self {
             inner: Arc::new(Inner {
                 config,
                 deps: Arc::new(deps),
                 instances: Mutex::default(),
+                listener: Arc::default(),
             }),
         }
     }
@@ -157,7 +164,9 @@ impl McpRegistry {
         let of_server = enabled.map(|server| {
             let key = InstanceKey::of(server, settings);
             let instance = instances.entry(key).or_insert_with(|| {
-                Instance::start(self.inner.deps.clone(), server.clone(), settings.clone())
+                let listener = self.inner.listener.clone();
+                let deps = self.inner.deps.clone();
+                Instance::start(deps, server.clone(), settings.clone(), listener)
             });
             instance.touch();
             instance.clone()
@@ -234,13 +243,48 @@ impl McpRegistry {
         let instance = instance.ok_or_else(|| McpError::UnknownServer(server.to_owned()))?;
         let error = match instance.settled().await {
             InstanceState::Ready(session) => return Ok((instance, session)),
-            InstanceState::Failed(error) => error.to_string(),
+            InstanceState::Failed(error) => error.text.clone(),
             InstanceState::Starting | InstanceState::Stopped => "it was stopped".to_owned(),
         };
         Err(McpError::NotConnected {
             server: server.to_owned(),
             error,
         })
+    }
+}
+
+impl McpRegistry {
+    /// Stops the instances of a server. The next use starts them again.
+    async fn restart(&self, server: &Arc<McpServer>) {
+        let stopped: Vec<Arc<Instance>> = {
+            let mut instances = self.instances();
+            let stopped = instances.extract_if(|key, _| key.server == *server);
+            stopped.map(|(_, it)| it).collect()
+        };
+        for instance in stopped {
+            instance.stop().await;
+        }
+    }
+
+    async fn snapshot(
+        &self,
+        server: &McpServer,
+        state: Option<InstanceState>,
+    ) -> McpServerSnapshot {
+        let mut snapshot = McpServerSnapshot::empty(server.name.clone());
+        let deps = &self.inner.deps;
+        let needs_login =
+            matches!(&state, Some(InstanceState::Failed(failure)) if failure.needs_login);
+        snapshot.auth = match login::has_token(server) {
+            true => McpAuth::BearerToken,
+            false if login::is_logged_in(&deps.home, server, deps.client.clone()).await => {
+                McpAuth::LoggedIn
+            }
+            false if needs_login => McpAuth::NotLoggedIn,
+            false => McpAuth::Unsupported,
+        };
+        add_state(&mut snapshot, server, state).await;
+        snapshot
     }
 }
 
@@ -271,7 +315,8 @@ impl McpServers for McpRegistry {
             let mut snapshots = Vec::new();
             for server in &servers.servers {
                 let instance = instances.iter().find(|it| it.server.name == server.name);
-                snapshots.push(snapshot(server, instance.map(|it| it.state())).await);
+                let state = instance.map(|it| it.state());
+                snapshots.push(self.snapshot(server, state).await);
             }
             for problem in servers.problems {
                 let mut snapshot = McpServerSnapshot::empty(problem.name);
@@ -281,6 +326,10 @@ impl McpServers for McpRegistry {
             snapshots.sort_by(|first, second| first.name.cmp(&second.name));
             snapshots
         })
+    }
+
+    fn subscribe(&self, listener: McpListener) {
+        let _ = self.inner.listener.set(listener);
     }
 
     fn reload(&self) -> BoxFuture<'_, ()> {
@@ -311,12 +360,36 @@ impl McpServers for McpRegistry {
             let params = ReadResourceRequestParams::new(uri);
             let limit = instance.server.tool_timeout;
             let result = timeout(limit, session.peer.read_resource(params)).await;
-            let result = result.map_err(|_| {
-                McpError::Failed(format!("no answer within {} s", limit.as_secs()))
-            })?;
+            let result = result
+                .map_err(|_| McpError::Failed(format!("no answer within {} s", limit.as_secs())))?;
             let result = result.map_err(|error| McpError::Failed(error.to_string()))?;
             let contents = result.contents.iter();
-            Ok(contents.filter_map(|it| serde_json::to_value(it).ok()).collect())
+            Ok(contents
+                .filter_map(|it| serde_json::to_value(it).ok())
+                .collect())
+        })
+    }
+
+    fn log_in<'a>(
+        &'a self,
+        server: &'a str,
+        scopes: Vec<String>,
+    ) -> BoxFuture<'a, Result<McpLogin, McpError>> {
+        Box::pin(async move {
+            let servers = self.inner.config.current().servers;
+            let found = servers.into_iter().find(|it| it.name == server);
+            let found = found.ok_or_else(|| McpError::UnknownServer(server.to_owned()))?;
+            let deps = &self.inner.deps;
+            let login = login::log_in(&deps.home, &found, scopes, deps.client.clone()).await?;
+            let this = self.clone();
+            Ok(McpLogin {
+                page: login.page,
+                end: Box::pin(async move {
+                    login.end.await?;
+                    this.restart(&found).await;
+                    Ok(())
+                }),
+            })
         })
     }
 
@@ -353,17 +426,17 @@ impl McpServers for McpRegistry {
     }
 }
 
-async fn snapshot(server: &McpServer, state: Option<InstanceState>) -> McpServerSnapshot {
-    let mut snapshot = McpServerSnapshot::empty(server.name.clone());
-    snapshot.has_bearer_token = matches!(
-        &server.transport,
-        McpTransport::Http { bearer_token_env_var: Some(_), .. }
-    );
+/// Adds the state of a server, and what it offers, to its snapshot.
+async fn add_state(
+    snapshot: &mut McpServerSnapshot,
+    server: &McpServer,
+    state: Option<InstanceState>,
+) {
     match state {
         None if !server.enabled => snapshot.state = McpServerState::Disabled,
         None | Some(InstanceState::Starting | InstanceState::Stopped) => {}
         Some(InstanceState::Failed(error)) => {
-            snapshot.state = McpServerState::Failed(error.to_string());
+            snapshot.state = McpServerState::Failed(error.text.clone());
         }
         Some(InstanceState::Ready(session)) => {
             snapshot.state = McpServerState::Ready;
@@ -379,7 +452,6 @@ async fn snapshot(server: &McpServer, state: Option<InstanceState>) -> McpServer
             }
         }
     }
-    snapshot
 }
 
 /// Returns the first resources of a server, and the templates of resources.
@@ -391,7 +463,11 @@ async fn resources(peer: &Peer<RoleClient>) -> (Vec<Value>, Vec<Value>) {
         let Ok(page) = peer.list_resources(Some(params)).await else {
             break;
         };
-        resources.extend(page.resources.iter().filter_map(|it| serde_json::to_value(it).ok()));
+        resources.extend(
+            page.resources
+                .iter()
+                .filter_map(|it| serde_json::to_value(it).ok()),
+        );
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;
@@ -400,7 +476,9 @@ async fn resources(peer: &Peer<RoleClient>) -> (Vec<Value>, Vec<Value>) {
     let templates = match peer.list_resource_templates(None).await {
         Ok(page) => {
             let templates = page.resource_templates.iter();
-            templates.filter_map(|it| serde_json::to_value(it).ok()).collect()
+            templates
+                .filter_map(|it| serde_json::to_value(it).ok())
+                .collect()
         }
         Err(_) => Vec::new(),
     };

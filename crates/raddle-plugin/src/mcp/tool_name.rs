@@ -57,7 +57,13 @@ mod tests {
         let long = "x".repeat(100);
         let (first, second) = (model_name("a", &long), model_name("a", &format!("{long}y")));
         assert_ne!(first, second);
-        for name in [dotted, first, second, model_name("a", ""), model_name("a", "ä\u{202e}\n")] {
+        for name in [
+            dotted,
+            first,
+            second,
+            model_name("a", ""),
+            model_name("a", "ä\u{202e}\n"),
+        ] {
             assert!(name.len() <= NAME_BYTES_MAX, "{name}");
             let is_accepted = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-');
             assert!(name.bytes().all(is_accepted), "{name}");

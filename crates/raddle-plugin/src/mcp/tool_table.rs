@@ -60,7 +60,11 @@ impl ToolTable {
                 bytes += serde_json::to_vec(&tool).map_or(0, |it| it.len());
                 if tools.len() == TOOLS_MAX || bytes > DEFINITIONS_BYTES_MAX {
                     let (server, count) = (&config.name, tools.len());
-                    tracing::warn!(server, count, "an MCP server has more tools than are offered");
+                    tracing::warn!(
+                        server,
+                        count,
+                        "an MCP server has more tools than are offered"
+                    );
                     return Ok(Self::of(config, tools));
                 }
                 tools.push(tool);
@@ -78,7 +82,9 @@ impl ToolTable {
         let mut table = BTreeMap::new();
         for tool in tools.into_iter().filter(|it| is_enabled(server, &it.name)) {
             let tool = McpTool::of(&server.name, tool);
-            table.entry(tool.spec.name.clone()).or_insert(Arc::new(tool));
+            table
+                .entry(tool.spec.name.clone())
+                .or_insert(Arc::new(tool));
         }
         Self { tools: table }
     }

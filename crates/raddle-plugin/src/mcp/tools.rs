@@ -55,7 +55,8 @@ impl ParsedCall {
     /// Parses a call; returns `None` for another tool.
     fn of(call: &ToolCall) -> Option<Self> {
         let name = call.tool.as_str();
-        let is_ours = name.starts_with(PREFIX) || matches!(name, search::SEARCH | search::CALL | WAIT);
+        let is_ours =
+            name.starts_with(PREFIX) || matches!(name, search::SEARCH | search::CALL | WAIT);
         if !is_ours || call.freeform {
             return None;
         }
@@ -76,7 +77,10 @@ impl ParsedCall {
                 },
                 None => Self::Unreadable("The query must be a text.".to_owned()),
             },
-            search::CALL => match (arguments["name"].as_str(), arguments["arguments"].is_object()) {
+            search::CALL => match (
+                arguments["name"].as_str(),
+                arguments["arguments"].is_object(),
+            ) {
                 (Some(name), true) => Self::Server {
                     name: name.to_owned(),
                     arguments: arguments["arguments"].take(),
@@ -107,7 +111,9 @@ impl McpTools {
         arguments: Value,
     ) -> (ItemBody, ToolIntent) {
         let Some(connected) = self.registry.tool(settings, name) else {
-            let body = ItemBody::Tool(NamedTool { name: name.to_owned() });
+            let body = ItemBody::Tool(NamedTool {
+                name: name.to_owned(),
+            });
             return (body, ToolIntent::Refused(self.missing(settings, name)));
         };
         let act = act(&connected, &arguments);
@@ -131,11 +137,17 @@ impl McpTools {
         };
         match instances.iter().find(of_name).map(|it| (it, it.state())) {
             Some((it, InstanceState::Starting)) => {
-                format!("The MCP server {} is still starting. Call {WAIT} first.", it.server.name)
+                format!(
+                    "The MCP server {} is still starting. Call {WAIT} first.",
+                    it.server.name
+                )
             }
             Some((it, InstanceState::Failed(error))) => {
-                let error = &error[..error.floor_char_boundary(ERROR_BYTES_MAX)];
-                format!("The MCP server {} is not connected: {error}", it.server.name)
+                let error = &error.text[..error.text.floor_char_boundary(ERROR_BYTES_MAX)];
+                format!(
+                    "The MCP server {} is not connected: {error}",
+                    it.server.name
+                )
             }
             _ => format!("There is no tool named {name}."),
         }
@@ -151,7 +163,8 @@ impl McpTools {
         };
         let act = act(&connected, &arguments);
         if !job.allows(&act.kind, || act.digest.clone()) {
-            let why = "This was not done: the tool is no longer the one that was allowed. Call it again.";
+            let why =
+                "This was not done: the tool is no longer the one that was allowed. Call it again.";
             return cannot(job.item.body, why.to_owned());
         }
         let call = Call {
@@ -198,7 +211,8 @@ fn act(connected: &ConnectedTool, arguments: &Value) -> Act {
         name: tool.rule_name.clone(),
         risk: risk(connected),
     };
-    let digest = approval_digest::mcp_call(&identity(&instance.server), &tool.definition, arguments);
+    let digest =
+        approval_digest::mcp_call(&identity(&instance.server), &tool.definition, arguments);
     Act {
         kind,
         digest,
@@ -225,7 +239,10 @@ fn description(state: &InstanceState) -> String {
         InstanceState::Ready(_) => "connected".to_owned(),
         InstanceState::Stopped => "stopped".to_owned(),
         InstanceState::Failed(error) => {
-            format!("failed: {}", &error[..error.floor_char_boundary(ERROR_BYTES_MAX)])
+            format!(
+                "failed: {}",
+                &error.text[..error.text.floor_char_boundary(ERROR_BYTES_MAX)]
+            )
         }
     }
 }

@@ -17,9 +17,9 @@ pub(super) const MARK: &str = "x-experimental";
 /// How to treat experimental methods and members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
-    /// Omits them.
+    /// Omits experimental methods and members.
     Stable,
-    /// Includes them like the others.
+    /// Includes experimental methods and members like the others.
     Experimental,
     /// Includes them, and keeps the mark on experimental members.
     Marked,

@@ -319,7 +319,7 @@ pub struct ThreadSettings {
     pub approvals_reviewer: ApprovalsReviewer,
     /// Collaboration mode of the next turn.
     pub collaboration_mode: CollaborationMode,
-    /// Absolute working directory.
+    /// Absolute path of the folder in which commands run.
     pub cwd: String,
     /// Model of the next turn.
     pub model: String,

@@ -103,9 +103,9 @@ pub struct ThreadStartResponse {
     pub approval_policy: AskForApproval,
     /// Reviewer that answers approval requests.
     pub approvals_reviewer: ApprovalsReviewer,
-    /// Absolute working directory.
+    /// Absolute path of the folder in which commands run.
     pub cwd: String,
-    /// Model in effect.
+    /// Model that the thread uses.
     pub model: String,
     /// Id of the model provider in effect.
     pub model_provider: String,
@@ -206,9 +206,9 @@ pub struct ThreadResumeResponse {
     pub approval_policy: AskForApproval,
     /// Reviewer that answers approval requests.
     pub approvals_reviewer: ApprovalsReviewer,
-    /// Absolute working directory.
+    /// Absolute path of the folder in which commands run.
     pub cwd: String,
-    /// Model in effect.
+    /// Model that the thread uses.
     pub model: String,
     /// Id of the model provider in effect.
     pub model_provider: String,
@@ -340,9 +340,9 @@ pub struct ThreadForkResponse {
     pub approval_policy: AskForApproval,
     /// Reviewer that answers approval requests of the fork.
     pub approvals_reviewer: ApprovalsReviewer,
-    /// Absolute working directory.
+    /// Absolute path of the folder in which commands run.
     pub cwd: String,
-    /// Model in effect.
+    /// Model that the thread uses.
     pub model: String,
     /// Id of the model provider in effect.
     pub model_provider: String,

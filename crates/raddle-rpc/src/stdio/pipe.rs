@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::pipe::fcntl_getpipe_size;
+
+use crate::platform::pipe_capacity;
 
 /// Bytes that a writable pipe accepts without blocking, even a blocking pipe.
 const CHUNK_BYTES: usize = 4096;
@@ -27,7 +28,7 @@ pub(super) struct OutputPipe<O> {
 
 impl<O: AsFd> OutputPipe<O> {
     pub(super) fn new(output: O, deadline: Duration) -> Self {
-        let capacity = fcntl_getpipe_size(&output).ok();
+        let capacity = pipe_capacity(&output);
         Self {
             output,
             deadline,

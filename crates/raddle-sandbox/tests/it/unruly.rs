@@ -47,7 +47,7 @@ pub const ALL: &[UnrulyProgram] = &[
         processes: 3,
     },
     UnrulyProgram {
-        name: "one that is born again",
+        name: "one that starts again",
         script: "trap '' TERM; while :; do setsid sh -c 'sleep 1000; :' & wait; done",
         processes: 3,
     },

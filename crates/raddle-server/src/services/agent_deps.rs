@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use raddle_agent::Threads;
 use raddle_config::{CommandConfig, HookConfig, McpConfig, Providers};
-use raddle_core::ports::{McpServers, NoMcpServers};
+use raddle_core::ports::{McpServers, NoMcpServers, Skills};
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 
 /// The dependencies from which the binary builds the live threads.
@@ -27,6 +27,8 @@ pub struct AgentDeps {
     pub hidden_paths: Vec<PathBuf>,
     /// The `PATH` of commands.
     pub path: SearchPath,
+    /// The skills that the model may use.
+    pub skills: Arc<dyn Skills>,
 }
 
 /// The parts of the agent that the server serves.

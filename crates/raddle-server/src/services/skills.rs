@@ -10,6 +10,7 @@ use raddle_protocol::{SkillErrorInfo, SkillMetadata, SkillScope, SkillsListEntry
 use serde::Serialize;
 
 use crate::services::files::PathAdmission;
+use crate::services::skill_roots::SkillFolder;
 use crate::wire_error::WireError;
 
 /// Limit: a skill's file; beyond it, the skill is listed as an error.
@@ -36,62 +37,53 @@ const MARKDOWN: &str = "md";
 /// The error for a link that is broken, or leads to a file that skills are not read from.
 const NOT_FOLLOWED: &str = "is behind a link that is not followed";
 
-/// Folder of a repository's skills.
-const REPO_FOLDER: &str = ".agents/skills";
+/// Folders of a repository's skills, in each of its folders.
+const REPO_FOLDERS: [&str; 2] = [".agents/skills", ".codex/skills"];
 
 /// The skills of one response, while it is filled.
 #[derive(Debug)]
 pub(crate) struct SkillList<'a> {
     admission: &'a PathAdmission,
-    /// The skills in the user's folders, which apply everywhere.
-    user: SkillsListEntry,
+    /// The folders that apply everywhere.
+    shared: &'a [SkillFolder],
+    /// The skills in these folders.
+    shared_skills: SkillsListEntry,
     /// Whether these are all of them.
-    is_user_complete: bool,
+    is_shared_complete: bool,
     entries: Vec<SkillsListEntry>,
     bytes_left: usize,
 }
 
 impl<'a> SkillList<'a> {
-    /// Creates an empty list, and reads the user's folders. It reads only paths that this rule
-    /// admits.
-    pub(crate) fn new(user: &[PathBuf], admission: &'a PathAdmission) -> Self {
-        Self::within(LIST_BYTES_MAX, user, admission)
+    /// Creates an empty list, and reads the folders that apply everywhere. It reads only paths that
+    /// this rule admits.
+    pub(crate) fn new(shared: &'a [SkillFolder], admission: &'a PathAdmission) -> Self {
+        Self::within(LIST_BYTES_MAX, shared, admission)
     }
 
-    fn within(bytes_max: usize, user: &[PathBuf], admission: &'a PathAdmission) -> Self {
+    fn within(bytes_max: usize, shared: &'a [SkillFolder], admission: &'a PathAdmission) -> Self {
         let mut entry = empty_entry("");
         let mut bytes_left = bytes_max;
-        let mut sources = user.iter().map(|it| SkillSource {
-            folder: it.clone(),
-            scope: SkillScope::User,
-            admission: admission.clone(),
-        });
+        let mut sources = shared_sources(shared, admission).into_iter();
         // Skills that do not fit here do not fit into the first entry either.
         let is_complete = sources.all(|it| it.collect(&mut entry, &mut bytes_left));
         Self {
             admission,
-            user: entry,
-            is_user_complete: is_complete,
+            shared,
+            shared_skills: entry,
+            is_shared_complete: is_complete,
             entries: Vec::new(),
             bytes_left: bytes_max,
         }
     }
 
-    /// Adds the skills that apply in a folder: those in the user's folders, and those of the
-    /// repository around it. Links in a repository must stay inside it, as those of `AGENTS.md`.
+    /// Adds the skills that apply in a folder: those that apply everywhere, and those of the
+    /// repository around it.
     pub(crate) fn add_folder(&mut self, cwd: &str) {
         let mut entry = empty_entry(cwd);
-        let repository = repository_folders(Path::new(cwd));
-        let root = repository.last().and_then(|it| fs::canonicalize(it).ok());
-        let repository_admission = root.map(|it| self.admission.below(&it));
-        let mut sources = repository.iter().filter_map(|it| {
-            Some(SkillSource {
-                folder: it.join(REPO_FOLDER),
-                scope: SkillScope::Repo,
-                admission: repository_admission.clone()?,
-            })
-        });
-        let is_complete = self.add_users(&mut entry)
+        let sources = repository_sources(Path::new(cwd), self.shared, self.admission);
+        let mut sources = sources.into_iter();
+        let is_complete = self.add_shared(&mut entry)
             && sources.all(|it| it.collect(&mut entry, &mut self.bytes_left));
         if !is_complete {
             entry.errors.push(SkillErrorInfo {
@@ -105,24 +97,24 @@ impl<'a> SkillList<'a> {
         self.entries.push(entry);
     }
 
-    /// Adds the user's skills to an entry; returns false when they do not all fit.
-    fn add_users(&mut self, entry: &mut SkillsListEntry) -> bool {
-        for error in &self.user.errors {
+    /// Adds the skills that apply everywhere to an entry; returns false when they do not all fit.
+    fn add_shared(&mut self, entry: &mut SkillsListEntry) -> bool {
+        for error in &self.shared_skills.errors {
             if !reserve_row(error, &mut self.bytes_left) {
                 return false;
             }
             entry.errors.push(error.clone());
         }
-        for skill in &self.user.skills {
+        for skill in &self.shared_skills.skills {
             if !reserve_row(skill, &mut self.bytes_left) {
                 return false;
             }
             entry.skills.push(skill.clone());
         }
-        if !self.is_user_complete {
+        if !self.is_shared_complete {
             self.bytes_left = 0;
         }
-        self.is_user_complete
+        self.is_shared_complete
     }
 
     /// Returns the entries, in the order in which they were added.
@@ -150,9 +142,68 @@ fn reserve_row<T: Serialize>(row: &T, bytes_left: &mut usize) -> bool {
     *bytes_left > 0
 }
 
+/// Reads the file of a skill that applies in a folder, from where it would be listed. Returns `None`
+/// for any other file, and if it cannot be read.
+pub(crate) fn text_of(
+    path: &Path,
+    cwd: &str,
+    shared: &[SkillFolder],
+    admission: &PathAdmission,
+) -> Option<String> {
+    let folder = path.parent()?;
+    let mut sources = shared_sources(shared, admission);
+    sources.extend(repository_sources(Path::new(cwd), shared, admission));
+    let is_source = |it: &&SkillSource| folder.parent() == Some(it.folder.as_path());
+    let source = sources.iter().find(is_source)?;
+    // The folder that is read is the judged one, even if it is replaced meanwhile.
+    let opened = source.admission.open(&source.folder).ok()?;
+    let file = opened.path().join(folder.file_name()?).join(FILE);
+    source.text(&file, false).ok()
+}
+
+/// Whether any folder exists whose skills apply in a folder.
+pub(crate) fn have_folders(cwd: &str, shared: &[SkillFolder]) -> bool {
+    let below = |it: &PathBuf| REPO_FOLDERS.iter().any(|name| it.join(name).is_dir());
+    shared.iter().any(|it| it.path.is_dir()) || repository_folders(Path::new(cwd)).iter().any(below)
+}
+
+fn shared_sources(shared: &[SkillFolder], admission: &PathAdmission) -> Vec<SkillSource> {
+    let sources = shared.iter().map(|it| SkillSource {
+        folder: it.path.clone(),
+        scope: it.scope.clone(),
+        admission: admission.clone(),
+    });
+    sources.collect()
+}
+
+/// Returns the sources of the repository around a folder, without those that apply everywhere. Links
+/// in a repository must stay inside it, as those of `AGENTS.md`.
+fn repository_sources(
+    cwd: &Path,
+    shared: &[SkillFolder],
+    admission: &PathAdmission,
+) -> Vec<SkillSource> {
+    let folders = repository_folders(cwd);
+    let root = folders.last().and_then(|it| fs::canonicalize(it).ok());
+    let Some(root) = root else {
+        return Vec::new();
+    };
+    let admission = admission.below(&root);
+    let paths = folders
+        .iter()
+        .flat_map(|it| REPO_FOLDERS.map(|name| it.join(name)));
+    let of_repository = paths.filter(|it| !shared.iter().any(|shared| shared.path == *it));
+    let sources = of_repository.map(|folder| SkillSource {
+        folder,
+        scope: SkillScope::Repo,
+        admission: admission.clone(),
+    });
+    sources.collect()
+}
+
 /// Returns the folder and its ancestors, up to the root of its repository. Without a repository,
 /// only the folder itself.
-fn repository_folders(cwd: &Path) -> Vec<PathBuf> {
+pub(crate) fn repository_folders(cwd: &Path) -> Vec<PathBuf> {
     let ancestors: Vec<PathBuf> = cwd.ancestors().map(Path::to_owned).collect();
     let root = ancestors
         .iter()
@@ -200,7 +251,8 @@ impl SkillSource {
             }
             count += 1;
             let path = self.folder.join(&name).join(FILE).display().to_string();
-            let fits = match self.read(&file, is_link) {
+            let heading = self.text(&file, is_link).and_then(|text| heading(&text));
+            let fits = match heading {
                 Ok(heading) => {
                     let folder = || truncated(&name.to_string_lossy(), NAME_BYTES_MAX);
                     let skill = SkillMetadata {
@@ -232,7 +284,8 @@ impl SkillSource {
         true
     }
 
-    fn read(&self, file: &Path, is_link: bool) -> Result<Heading, String> {
+    /// Reads the file of a skill.
+    fn text(&self, file: &Path, is_link: bool) -> Result<String, String> {
         let opened = self.admission.open(file);
         let opened = opened.and_then(|it| match it.is_named_like(MARKDOWN)? {
             true => it.file(file),
@@ -251,8 +304,7 @@ impl SkillSource {
         if text.len() as u64 > FILE_BYTES_MAX {
             return Err(format!("larger than {FILE_BYTES_MAX} bytes"));
         }
-        let text = String::from_utf8(text).map_err(|_| "is not UTF-8")?;
-        heading(&text)
+        String::from_utf8(text).map_err(|_| "is not UTF-8".to_owned())
     }
 }
 
@@ -314,6 +366,13 @@ fn heading(text: &str) -> Result<Heading, String> {
 mod tests {
     use super::*;
 
+    fn of_user(path: &Path) -> SkillFolder {
+        SkillFolder {
+            path: path.to_owned(),
+            scope: SkillScope::User,
+        }
+    }
+
     #[test]
     fn headings() {
         let parsed = heading("---\nname: a\ndescription: \"does a: well\"\nother: x\n---\nbody");
@@ -345,7 +404,8 @@ mod tests {
             fs::write(skill.join("SKILL.md"), "---\ndescription: x\n---\n").expect("a file");
         }
         let admission = PathAdmission::default();
-        let mut list = SkillList::new(&[folder.path().to_owned()], &admission);
+        let shared = [of_user(folder.path())];
+        let mut list = SkillList::new(&shared, &admission);
         list.add_folder("/nowhere");
         let entry = &list.entries()[0];
         assert_eq!(entry.skills.len(), SKILLS_MAX);
@@ -373,8 +433,8 @@ mod tests {
             (serde_json::to_vec(&entries).expect("JSON").len(), rows)
         };
         let fill = |bytes_max: usize| {
-            let user = [folder.path().to_owned()];
-            let mut list = SkillList::within(bytes_max, &user, &admission);
+            let shared = [of_user(folder.path())];
+            let mut list = SkillList::within(bytes_max, &shared, &admission);
             list.add_folder("/nowhere");
             list.add_folder("/elsewhere");
             length(list)

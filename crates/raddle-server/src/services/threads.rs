@@ -168,6 +168,13 @@ pub(crate) fn refused(id: ThreadId, error: AgentError) -> WireError {
         AgentError::Read(ReadError::NotFound) | AgentError::Refused(Refusal::Deleted) => {
             WireError::Refused(format!("thread not found: {id}").into())
         }
+        // Clients recognise the first sentence.
+        AgentError::Archived => {
+            let what = format!(
+                "session {id} is archived. Restore it with thread/unarchive, then resume it"
+            );
+            WireError::Refused(what.into())
+        }
         error => failed(error),
     }
 }
@@ -191,7 +198,7 @@ pub(crate) fn failed(error: AgentError) -> WireError {
             node,
             why: "it is alive".to_owned(),
         },
-        error @ (AgentError::TooLong | AgentError::RejectedByHook(_)) => {
+        error @ (AgentError::TooLong | AgentError::Archived | AgentError::RejectedByHook(_)) => {
             WireError::Refused(error.to_string().into())
         }
         AgentError::Ended => WireError::Overloaded,

@@ -6,6 +6,7 @@
 //! and stored, in a bounded number.
 
 mod path_watch;
+mod skill_watches;
 mod watch;
 mod watch_target;
 mod watcher;
@@ -18,6 +19,7 @@ use raddle_rpc::Outgoing;
 use tokio::time::sleep;
 
 use self::path_watch::PathWatch;
+pub(crate) use self::skill_watches::SkillWatches;
 pub(crate) use self::watch::Watch;
 use self::watch_target::WatchTarget;
 pub(crate) use self::watcher::PathWatcher;

@@ -310,7 +310,7 @@ async fn two_values_for_one_bound_must_agree() {
 }
 
 /// Threads of an operator that allows reading only.
-fn read_only_threads(_: AgentDeps) -> Threads {
+fn read_only_threads(deps: AgentDeps) -> Threads {
     let limits = ManagedLimits {
         sandboxes: Some(vec![SandboxKind::ReadOnly]),
         network_off: true,
@@ -333,6 +333,7 @@ fn read_only_threads(_: AgentDeps) -> Threads {
         rules: Arc::new(FixedRules(Arc::new(policy))),
         webhook: Arc::new(NoWebhook),
         hooks: Arc::new(raddle_core::ports::NoHooks),
+        skills: deps.skills,
         clock: || Timestamp(1_700_000_000_000),
         node: "test".to_owned(),
         liveness: Arc::new(SoleNode),

@@ -57,13 +57,14 @@ impl ClientWire for MemoryWire {
 }
 
 impl Harness {
-    /// Returns the default options for this stage.
+    /// Returns the default options for this harness.
     pub fn options(&self) -> Options {
         let paths = Paths {
             home: self.home.clone(),
             system_config: self.system_config(),
             user_config: self.config(),
             skills: self.home.join("skills"),
+            shared_skills: vec![self.home.with_file_name("user/.agents/skills")],
             rules: vec![self.home.join("rules.toml")],
             threads: Some(self.home.join("threads")),
         };

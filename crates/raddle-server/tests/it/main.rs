@@ -23,6 +23,7 @@ mod gate;
 mod idempotency;
 mod images;
 mod lanes;
+mod offered_skills;
 mod overload;
 mod rejoin;
 mod relay;

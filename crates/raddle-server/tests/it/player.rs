@@ -64,7 +64,7 @@ impl Harness {
     }
 }
 
-/// Plays every conversation of `conformance/<name>.md`. `start` starts a server on a stage.
+/// Plays every conversation of `conformance/<name>.md`. `start` starts a server for a harness.
 pub async fn play<W: ClientWire>(name: &str, start: impl AsyncFn(&Harness) -> W) {
     let file = format!("conformance/{name}.md");
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))

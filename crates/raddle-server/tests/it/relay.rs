@@ -102,7 +102,7 @@ impl PeerServer {
     }
 }
 
-/// Two processes and a stage for both.
+/// Two processes and a harness for both.
 struct PeerPair {
     harness: Harness,
     peers: Arc<FakePeers>,

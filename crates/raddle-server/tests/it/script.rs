@@ -19,7 +19,7 @@ use raddle_store::MemoryJournal;
 /// fails. A message that ends in `…` is only begun: the call sends no more and does not end.
 ///
 /// A message of lines `calls NAME ARGUMENTS` calls these tools. The message `heard` repeats the
-/// tool results and images that the model received.
+/// tool results and images that the model received, and `notes` its notes.
 pub fn threads(says: &[&str]) -> impl FnOnce(AgentDeps) -> Threads + use<> {
     threads_of(Arc::new(MemoryJournal::new()), says)
 }
@@ -82,7 +82,7 @@ fn as_node(
     says: &[&str],
 ) -> impl FnOnce(AgentDeps) -> Threads + use<> {
     let model = model(says);
-    move |_| {
+    move |deps| {
         let memory = Arc::new(MemoryJournal::new());
         Threads::new(raddle_agent::Options {
             journal,
@@ -96,6 +96,7 @@ fn as_node(
             rules: Arc::new(raddle_agent::FixedRules::default()),
             webhook: Arc::new(raddle_agent::NoWebhook),
             hooks: Arc::new(raddle_core::ports::NoHooks),
+            skills: deps.skills,
             clock: || Timestamp(1_700_000_000_000),
             node,
             liveness: nodes,
@@ -121,6 +122,7 @@ impl Model for AnswerScript {
         let text = self.0.lock().expect("the script").pop_front();
         let text = text.map(|text| match text.as_str() {
             "heard" => received(&prompt.entries),
+            "notes" => notes(&prompt.entries),
             _ => text,
         });
         let events = match text {
@@ -179,6 +181,15 @@ fn calls(text: &str) -> VecDeque<ModelEvent> {
         ModelEvent::Tool(ItemId::mint(), call)
     });
     calls.collect()
+}
+
+/// The notes for the model, one after the other.
+fn notes(entries: &[SharedEntry]) -> String {
+    let notes = entries.iter().filter_map(|entry| match &**entry {
+        ContextEntry::Note(text) => Some(text.as_str()),
+        _ => None,
+    });
+    notes.collect::<Vec<_>>().join("\n")
 }
 
 fn received(entries: &[SharedEntry]) -> String {

@@ -267,7 +267,7 @@ pub(super) fn write_delta(
     record: &Record,
     delta: &Delta,
 ) -> Result<(), Error> {
-    let sum = chain::sum(thread, record.seq, record.at, delta);
+    let sum = chain::sum_of_delta(thread, record.seq, record.at, delta);
     transaction
         .prepare_cached(
             "INSERT INTO delta (at, time, item, part, offset, sum, text)

@@ -1,5 +1,6 @@
-//! Detection of damage: a hash chained over a thread's events, and a checksum on every other row
-//! that is trusted. The rows of threads, lists and kind indexes compute theirs themselves.
+//! Detection of damage: a hash chained over a thread's events, and a checksum on each row outside
+//! the chain that reads rely on. The rows of threads, lists and kind indexes compute theirs
+//! themselves. The encoding of item parts is here because the checksum of a delta contains it.
 
 use raddle_core::{Delta, ItemPart, Seq, ThreadId, Timestamp};
 use sha2::{Digest, Sha256};
@@ -15,7 +16,8 @@ pub(super) fn origin(thread: ThreadId) -> Link {
     short(Sha256::new().chain_update(thread.as_uuid().as_bytes()))
 }
 
-/// Returns the link of an event that follows another.
+/// Returns the link of an event that follows another. `form` says how `body` is stored: plain,
+/// packed or in a file.
 pub(super) fn link(before: &Link, seq: Seq, at: Timestamp, form: i64, body: &[u8]) -> Link {
     let hash = Sha256::new()
         .chain_update(before)
@@ -27,7 +29,12 @@ pub(super) fn link(before: &Link, seq: Seq, at: Timestamp, form: i64, body: &[u8
 }
 
 /// Returns the checksum of a delta.
-pub(super) fn sum(thread: ThreadId, seq: Seq, at: Timestamp, delta: &Delta) -> RowChecksum {
+pub(super) fn sum_of_delta(
+    thread: ThreadId,
+    seq: Seq,
+    at: Timestamp,
+    delta: &Delta,
+) -> RowChecksum {
     let item = delta.item.as_str();
     let hash = Sha256::new()
         .chain_update(thread.as_uuid().as_bytes())
@@ -53,7 +60,7 @@ pub(super) fn sum_of_base(number: i64, head: Seq, version: u32, body: &[u8]) -> 
 }
 
 /// Returns the checksum of a segment that a fork shares.
-pub(super) fn sum_of_part(number: i64, upto: Seq, source: i64) -> RowChecksum {
+pub(super) fn sum_of_segment(number: i64, upto: Seq, source: i64) -> RowChecksum {
     let hash = Sha256::new()
         .chain_update(number.to_le_bytes())
         .chain_update(upto.0.to_le_bytes())
@@ -69,7 +76,7 @@ pub(super) fn short<const BYTES: usize>(hash: Sha256) -> [u8; BYTES] {
     short
 }
 
-/// Encodes a part of an item as a number.
+/// Encodes a part of an item as a number, as it is stored.
 pub(super) fn part(part: ItemPart) -> i64 {
     match part {
         ItemPart::Text => 0,

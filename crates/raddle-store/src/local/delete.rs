@@ -121,7 +121,7 @@ pub(super) fn piece(
     // is deleted.
     while let Some((upto, source, sum)) = newest_segment(transaction, number)? {
         // A damaged segment may name rows that this thread must not delete.
-        let sound = sum == chain::sum_of_part(number, Seq(upto.unsigned_abs()), source);
+        let sound = sum == chain::sum_of_segment(number, Seq(upto.unsigned_abs()), source);
         let exists = transaction
             .prepare_cached("SELECT 1 FROM thread WHERE number = ?1")?
             .exists([source])?;

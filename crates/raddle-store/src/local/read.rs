@@ -281,7 +281,7 @@ pub(super) fn checked_delta(
     let RecordBody::Delta(delta) = &record.body else {
         return Err(corrupt(record.seq, "it is no delta".to_owned()));
     };
-    if chain::sum(thread, record.seq, record.at, delta) != sum {
+    if chain::sum_of_delta(thread, record.seq, record.at, delta) != sum {
         let what = "its checksum is not that of its text";
         return Err(corrupt(record.seq, what.to_owned()));
     }

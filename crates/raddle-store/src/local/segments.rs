@@ -53,7 +53,7 @@ impl Segments {
                 let last = Seq(part.get::<_, i64>(1)?.unsigned_abs());
                 let number = part.get(0)?;
                 let sum: [u8; 8] = part.get(2)?;
-                if sum != chain::sum_of_part(row.number, last, number) {
+                if sum != chain::sum_of_segment(row.number, last, number) {
                     return Err(error::damaged(
                         "the segment that the fork shares is damaged: its checksum does not match",
                     ));
@@ -158,7 +158,7 @@ pub(super) fn share(transaction: &Connection, number: i64, part: Segment) -> Res
             number,
             as_i64(part.last),
             part.number,
-            chain::sum_of_part(number, part.last, part.number)
+            chain::sum_of_segment(number, part.last, part.number)
         ])?;
     Ok(())
 }

@@ -15,7 +15,7 @@ pub(crate) enum ConfigCommand {
     /// The value is parsed as TOML; text that is not TOML becomes a string. A running server
     /// reloads it.
     Set(ConfigSet),
-    /// Remove a key from your config.toml
+    /// Remove a key from your config.toml; the exit status is 1 if it is not there
     Unset(ConfigUnset),
     /// Print the path of your config.toml, existing or not
     Path(ConfigPath),

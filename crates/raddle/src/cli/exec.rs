@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use raddle_config::Override;
 
@@ -56,7 +57,7 @@ pub(crate) struct ExecOptions {
     pub(crate) config: Vec<Override>,
 
     /// Model, or PROVIDER/MODEL
-    #[arg(short = 'm', long, value_name = "MODEL")]
+    #[arg(short = 'm', long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) model: Option<String>,
 
     /// read-only, workspace-write or danger-full-access
@@ -104,7 +105,13 @@ pub(crate) struct ExecOptions {
     pub(crate) remote: Option<String>,
 
     /// Environment variable with the server's token
-    #[arg(hide_short_help = true, long, value_name = "NAME", requires = "remote")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "NAME",
+        requires = "remote",
+        value_parser = NonEmptyStringValueParser::new()
+    )]
     pub(crate) remote_auth_token_env: Option<String>,
 
     /// Print only the answer and errors

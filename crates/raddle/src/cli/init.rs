@@ -1,5 +1,6 @@
 //! The command line of `raddle init`.
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
@@ -9,11 +10,21 @@ pub(crate) struct Init {
     pub(crate) model: Option<String>,
 
     /// Address of the provider, if it is not a well-known one
-    #[arg(long, value_name = "URL", requires = "model")]
+    #[arg(
+        long,
+        value_name = "URL",
+        requires = "model",
+        value_parser = NonEmptyStringValueParser::new()
+    )]
     pub(crate) base_url: Option<String>,
 
     /// Environment variable with the key
-    #[arg(long, value_name = "VARIABLE", conflicts_with = "key_file")]
+    #[arg(
+        long,
+        value_name = "VARIABLE",
+        conflicts_with = "key_file",
+        value_parser = NonEmptyStringValueParser::new()
+    )]
     pub(crate) key_env: Option<String>,
 
     /// File with the key, starting with / or ~/

@@ -1,6 +1,7 @@
 //! The command line of `raddle login` and `raddle logout`.
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 
 #[derive(Debug, Args)]
 pub(crate) struct Login {
@@ -17,13 +18,13 @@ pub(crate) struct Login {
     pub(crate) device: bool,
 
     /// Provider; by default the configured one
-    #[arg(value_name = "PROVIDER")]
+    #[arg(value_name = "PROVIDER", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) provider: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Logout {
     /// Provider; by default the configured one
-    #[arg(value_name = "PROVIDER")]
+    #[arg(value_name = "PROVIDER", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) provider: Option<String>,
 }

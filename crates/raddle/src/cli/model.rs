@@ -1,5 +1,6 @@
 //! The command line of `raddle model`.
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 
 use super::SettingArgs;
@@ -21,7 +22,7 @@ pub(crate) struct ModelList {
     pub(crate) settings: SettingArgs,
 
     /// Ask only this provider; may be repeated
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) provider: Vec<String>,
 
     /// Ask no provider: list the models of the configuration

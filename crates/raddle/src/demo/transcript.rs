@@ -2,7 +2,7 @@
 
 use std::io;
 
-use raddle_console::{Printer, sanitize};
+use raddle_console::{Printer, allows_colours, sanitize};
 
 const DIM: &str = "2";
 const BOLD: &str = "1";
@@ -29,9 +29,8 @@ pub(super) struct Transcript {
 impl Transcript {
     pub(super) fn new() -> Self {
         let printer = Printer::new();
-        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
         Self {
-            has_colours: printer.is_terminal() && !no_colour,
+            has_colours: printer.is_terminal() && allows_colours(),
             printer,
             step: 0,
         }

@@ -5,17 +5,17 @@ use std::io::{self, Read};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::slice;
 use std::time::Duration;
 
 use anyhow::Result;
-use raddle_config::{Configuration, KeySource, Provider, ProviderChoice, Vendors};
+use raddle_config::{Configuration, KeySource, Provider, ProviderChoice};
 use raddle_model::Endpoint;
-use raddle_providers::VendorClient;
 
 use super::Finding;
 use crate::home::Home;
+use crate::login;
 use crate::model_list;
-use crate::runtime;
 
 const PART: &str = "model";
 const PROVIDER: &str = "provider";
@@ -78,7 +78,7 @@ pub(super) fn try_port(config: &Configuration) -> Option<Finding> {
             PROVIDER,
             format!("{name} does not answer on {host}:{port}: {error}"),
             format!(
-                "start its model server, or correct base_url of [model_providers.{name}] in {file}"
+                "start its model server, or set base_url of [model_providers.{name}] in {file}"
             ),
         ),
     })
@@ -143,7 +143,7 @@ fn key(home: &Home, provider: &Provider) -> Result<KeyState> {
             ),
         },
         KeySource::Stored(sign_in) => {
-            if is_signed_in(home, provider)? {
+            if login::logged_in(home, slice::from_ref(provider))?.contains(&true) {
                 return Ok(KeyState::Present("which is signed in with".to_owned()));
             }
             match &sign_in.variable {
@@ -201,13 +201,4 @@ fn read(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?.take(KEY_BYTES_MAX);
     file.read_to_string(&mut text)?;
     Ok(text)
-}
-
-fn is_signed_in(home: &Home, provider: &Provider) -> Result<bool> {
-    let runtime = runtime::current_thread()?;
-    let _entered = runtime.enter();
-    let vendor_client = VendorClient::new(&home.state, None);
-    // Unreadable credentials count as not signed in; a model call reports why.
-    let account = runtime.block_on(vendor_client.account(provider));
-    Ok(account.is_ok_and(|it| it.is_some()))
 }

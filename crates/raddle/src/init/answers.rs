@@ -3,8 +3,9 @@
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use raddle_config::{Preset, presets};
+use raddle_model::Endpoint;
 
 use super::detection;
 use super::menu::{self, ModelSelection};
@@ -60,9 +61,12 @@ impl InitAnswers {
         } = selection;
         let preset = presets().iter().find(|it| it.name == provider);
         let base_url = match (&args.base_url, preset) {
-            (Some(url), _) => Some(url.clone()),
+            (Some(url), _) => Some(base_url(url).context("--base-url cannot be used")?),
             (None, Some(_)) => None,
-            (None, None) if asks => Some(ask(&format!("Where is {provider}? Its base_url"), None)?),
+            (None, None) if asks => {
+                let question = format!("Where is {provider}? Its base_url");
+                Some(ask_until_valid(|| base_url(&ask(&question, None)?))?)
+            }
             (None, None) => bail!(
                 "the provider `{provider}` is unknown; give its address with --base-url URL, or use one of {}",
                 names()
@@ -72,7 +76,7 @@ impl InitAnswers {
         // The key that is known is for the usual address.
         let has_key = has_key && preset.is_some();
         let is_logged_in = match preset {
-            Some(preset) => detection::logged_in(home, &[preset])?.contains(&true),
+            Some(preset) => detection::is_logged_in(home, preset)?,
             None => false,
         };
         let usual = match is_logged_in {
@@ -117,6 +121,13 @@ fn usual_key(preset: Option<&Preset>) -> Option<KeyLocation> {
         .env_key
         .map(|it| KeyLocation::Variable(it.to_owned()));
     Some(variable.unwrap_or(KeyLocation::None))
+}
+
+/// Parses the address of a provider, as the client of models does.
+fn base_url(text: &str) -> Result<String> {
+    let text = text.trim();
+    text.parse::<Endpoint>()?;
+    Ok(text.to_owned())
 }
 
 fn names() -> String {
@@ -164,7 +175,7 @@ fn is_name(text: &str) -> bool {
 fn ask_key(preset: Option<&Preset>) -> Result<KeyLocation> {
     let usual = preset.and_then(|it| it.env_key);
     print(
-        "2. Where is its key? The name of an environment variable, or the path of a file that holds only the key.",
+        "Where is its key? The name of an environment variable, or the path of a file that holds only the key.",
     )?;
     let question = match usual {
         Some(_) => "   variable or path",
@@ -174,7 +185,7 @@ fn ask_key(preset: Option<&Preset>) -> Result<KeyLocation> {
 }
 
 fn ask_approval() -> Result<InitApproval> {
-    print("3. What may the agent do without asking?")?;
+    print("What may the agent do without asking?")?;
     print(
         "   read: read files. workspace: also change the folder it works in, and run commands inside the sandbox.",
     )?;

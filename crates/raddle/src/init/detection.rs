@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::home::Home;
+use crate::login;
 use crate::runtime;
 
 /// How long a server on this machine may take to list its models.
@@ -60,9 +61,9 @@ impl UsableProvider {
 /// The presets whose key is stored or set. Of several with the same variable, only the first and
 /// those with a stored key.
 fn with_key(home: &Home) -> Result<Vec<UsableProvider>> {
-    let all: Vec<&'static Preset> = presets().iter().collect();
+    let providers: Vec<Provider> = presets().iter().map(provider).collect();
     let mut found: Vec<UsableProvider> = Vec::new();
-    for (preset, is_logged_in) in all.iter().copied().zip(logged_in(home, &all)?) {
+    for (preset, is_logged_in) in presets().iter().zip(login::logged_in(home, &providers)?) {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|it| !it.is_empty());
         let is_known = found.iter().any(|it| it.preset.env_key == preset.env_key);
         if is_logged_in || preset.env_key.is_some_and(is_set) && !is_known {
@@ -76,17 +77,9 @@ fn with_key(home: &Home) -> Result<Vec<UsableProvider>> {
     Ok(found)
 }
 
-/// Whether `raddle login` stored the key of each preset. Credentials that cannot be read count as
-/// missing; the server reports them.
-pub(super) fn logged_in(home: &Home, presets: &[&Preset]) -> Result<Vec<bool>> {
-    let runtime = runtime::current_thread()?;
-    let _entered = runtime.enter();
-    let vendor_client = VendorClient::new(&home.state, None);
-    let is_logged_in = |preset: &&Preset| {
-        let account = runtime.block_on(vendor_client.account(&provider(preset)));
-        account.is_ok_and(|it| it.is_some())
-    };
-    Ok(presets.iter().map(is_logged_in).collect())
+/// Whether `raddle login` stored the key of a preset.
+pub(super) fn is_logged_in(home: &Home, preset: &Preset) -> Result<bool> {
+    Ok(login::logged_in(home, &[provider(preset)])?.contains(&true))
 }
 
 fn is_local(preset: &Preset) -> bool {

@@ -26,7 +26,7 @@ pub(super) struct ModelSelection {
 /// usual one.
 pub(super) fn choose(home: &Home, base_url: Option<&str>) -> Result<ModelSelection> {
     let usable = UsableProvider::find(home)?;
-    print("1. Which model? Choose a number, or write PROVIDER/MODEL.")?;
+    print("Which model? Choose a number, or write PROVIDER/MODEL.")?;
     for line in lines(&usable) {
         print(&line)?;
     }

@@ -19,8 +19,13 @@ pub(super) struct Containment {
 impl Containment {
     /// Reads the sandbox of new threads from the configuration.
     pub(super) fn of(config: &Configuration) -> Result<Self> {
-        let state = config.valid_state();
-        let choice = permissions::of_config(&state.with_request(None), None)?;
+        let state = config.state();
+        let effective = state.with_request(None);
+        permissions::check_mode(&effective)?;
+        let choice = permissions::of_config(&effective, None)?;
+        if raddle_config::has_network(&choice.sandbox) {
+            state.hosts()?;
+        }
         Ok(Self {
             sandbox: choice.sandbox,
             accepts_tier_b: state.text("sandbox_accept_tier") == Some("B"),

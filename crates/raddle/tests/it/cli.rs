@@ -8,6 +8,7 @@ mod help;
 mod init;
 mod log;
 mod login;
+mod mcp;
 mod mistakes;
 mod models;
 mod shell;

@@ -95,6 +95,7 @@ fn options(home: &TempDir) -> Options {
         system_config: home.join("system.toml"),
         user_config: home.join("config.toml"),
         skills: home.join("skills"),
+        shared_skills: Vec::new(),
         rules: Vec::new(),
         threads: None,
     })

@@ -3,6 +3,7 @@
 mod failures;
 mod json_lines;
 mod killed_server;
+mod mcp;
 mod questions;
 mod signals;
 mod stdin;

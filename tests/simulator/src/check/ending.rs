@@ -89,7 +89,7 @@ fn continues_as_it_ended(oracle: &Oracle, called: &ModelCalled) -> Check {
             broken(I5, format!("{called:?} is not the call of {to}"))
         }
         Some(ModelEnd::Overflowed { .. }) if called.purpose != Purpose::Compact => {
-            broken(I5, format!("{called:?} does not condense what is too long"))
+            broken(I5, format!("{called:?} does not compact what is too long"))
         }
         _ => Ok(()),
     }

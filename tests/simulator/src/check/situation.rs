@@ -28,7 +28,7 @@ impl Oracle {
                     }
                 }
                 Event::Forked(_) if self.open_turn.is_some() => coverage.hit("fork mid-turn"),
-                Event::ModelEnded(it) if self.condensed && it.end == (ModelEnd::OwnerLost {}) => {
+                Event::ModelEnded(it) if self.compacted && it.end == (ModelEnd::OwnerLost {}) => {
                     coverage.hit("owner lost between a summary and the end of its call");
                 }
                 Event::ItemCompleted(it) if it.item.status == ItemStatus::Completed => {

@@ -16,15 +16,15 @@ use crate::world::{AtNode, Next, SimWorld};
 impl SimWorld {
     /// Performs a step of a client, and schedules the next.
     pub fn client_step(&mut self, thread: usize, client: usize) -> Check {
-        if self.lanes[thread].removed {
+        if self.threads[thread].removed {
             return Ok(());
         }
-        let wait = self.lanes[thread].rng.range(10, 350);
+        let wait = self.threads[thread].rng.range(10, 350);
         self.push(wait, Next::Step(thread, client));
         let (now, cuts) = (self.now, self.scenario.cuts);
         let healed = self.healed;
-        let lane = &mut self.lanes[thread];
-        let it = &mut lane.clients[client];
+        let sim_thread = &mut self.threads[thread];
+        let it = &mut sim_thread.clients[client];
         match it.state {
             State::Off => {
                 self.join(thread, client);
@@ -39,22 +39,22 @@ impl SimWorld {
             State::On => {}
         }
         self.check_open_requests(thread, client)?;
-        let lane = &mut self.lanes[thread];
-        let it = &mut lane.clients[client];
+        let sim_thread = &mut self.threads[thread];
+        let it = &mut sim_thread.clients[client];
         let silent = now > it.last_received_at + 6_000;
-        if silent || (!healed && lane.rng.percent(cuts)) {
+        if silent || (!healed && sim_thread.rng.percent(cuts)) {
             it.state = State::Off;
             it.link.count += 1;
             self.coverage.hit("connection cut");
             return Ok(());
         }
         self.repeat_requests(thread, client);
-        let lane = &mut self.lanes[thread];
-        if lane.clients[client].unanswered.len() < 6 && lane.rng.percent(40) {
+        let sim_thread = &mut self.threads[thread];
+        if sim_thread.clients[client].unanswered.len() < 6 && sim_thread.rng.percent(40) {
             self.answer_something(thread, client);
         }
-        let lane = &mut self.lanes[thread];
-        let burst = if lane.rng.percent(3) { 7 } else { 1 };
+        let sim_thread = &mut self.threads[thread];
+        let burst = if sim_thread.rng.percent(3) { 7 } else { 1 };
         for _ in 0..burst {
             if let Some(request) = self.next_request(thread, client) {
                 let last = matches!(request, ClientRequest::Delete);
@@ -69,8 +69,8 @@ impl SimWorld {
 
     /// I4, for a client that has received everything.
     fn check_open_requests(&self, thread: usize, client: usize) -> Check {
-        let (lane, head) = (&self.lanes[thread], self.store.log(thread).head);
-        let it = &lane.clients[client];
+        let (sim_thread, head) = (&self.threads[thread], self.store.log(thread).head);
+        let it = &sim_thread.clients[client];
         let node = &self.nodes[it.link.node];
         let live = node.live.get(&thread).filter(|live| {
             let here = node.alive && node.incarnation == it.link.incarnation;
@@ -79,19 +79,19 @@ impl SimWorld {
         let subscriber = live.and_then(|live| live.subscribers.get(&client));
         let is_live = subscriber.is_some_and(|it_| it_.link == it.link && it_.reader.is_none());
         if is_live && it.reached == head && it.inbound_until < self.now {
-            requests::i4_all_are_sent(&lane.oracle, it.open_requests.keys())?;
+            requests::i4_all_are_sent(&sim_thread.oracle, it.open_requests.keys())?;
         }
         Ok(())
     }
 
     fn join(&mut self, thread: usize, client: usize) {
         let nodes = self.nodes.len();
-        let lane = &mut self.lanes[thread];
-        let node = match lane.clients[client].moved.take() {
+        let sim_thread = &mut self.threads[thread];
+        let node = match sim_thread.clients[client].moved.take() {
             Some(node) => node,
-            None => lane.rng.index(nodes),
+            None => sim_thread.rng.index(nodes),
         };
-        let it = &mut lane.clients[client];
+        let it = &mut sim_thread.clients[client];
         let count = it.link.count + 1;
         it.link = Link {
             node,
@@ -107,13 +107,13 @@ impl SimWorld {
     }
 
     fn send_to_node(&mut self, thread: usize, client: usize, message: ToNode) {
-        let lane = &mut self.lanes[thread];
-        let wait = if lane.rng.percent(3) {
-            lane.rng.range(50, 500)
+        let sim_thread = &mut self.threads[thread];
+        let wait = if sim_thread.rng.percent(3) {
+            sim_thread.rng.range(50, 500)
         } else {
-            lane.rng.range(1, 12)
+            sim_thread.rng.range(1, 12)
         };
-        let it = &mut lane.clients[client];
+        let it = &mut sim_thread.clients[client];
         let at = it.outbound_until.max(self.now + wait);
         it.outbound_until = at;
         let link = it.link;
@@ -123,12 +123,12 @@ impl SimWorld {
 
     fn send_request(&mut self, thread: usize, client: usize, request: ClientRequest) {
         let now = self.now;
-        let lane = &mut self.lanes[thread];
-        let safe = !matches!(request, ClientRequest::Fork) && lane.rng.percent(75);
-        let it = &mut lane.clients[client];
+        let sim_thread = &mut self.threads[thread];
+        let safe = !matches!(request, ClientRequest::Fork) && sim_thread.rng.percent(75);
+        let it = &mut sim_thread.clients[client];
         it.next += 1;
         let number = it.next;
-        let id = if safe && number > 1 && lane.rng.percent(2) {
+        let id = if safe && number > 1 && sim_thread.rng.percent(2) {
             number - 1
         } else {
             number
@@ -174,7 +174,7 @@ impl SimWorld {
     /// Repeats requests without a response, with the same key.
     fn repeat_requests(&mut self, thread: usize, client: usize) {
         let now = self.now;
-        let it = &mut self.lanes[thread].clients[client];
+        let it = &mut self.threads[thread].clients[client];
         let mut again = Vec::new();
         it.unanswered.retain(|number, pending| {
             let timeout = if matches!(pending.request, ClientRequest::Interrupt(_)) {
@@ -208,13 +208,13 @@ impl SimWorld {
     }
 
     fn answer_something(&mut self, thread: usize, client: usize) {
-        let lane = &mut self.lanes[thread];
-        let it = &mut lane.clients[client];
-        let chosen = lane.rng.index(it.open_requests.len());
+        let sim_thread = &mut self.threads[thread];
+        let it = &mut sim_thread.clients[client];
+        let chosen = sim_thread.rng.index(it.open_requests.len());
         let Some(open_request) = it.open_requests.values().nth(chosen) else {
             return;
         };
-        let answer = answer(&mut lane.rng, &open_request.ask);
+        let answer = answer(&mut sim_thread.rng, &open_request.ask);
         let answer = AnswerRequest {
             request: open_request.number,
             by: it.name.clone(),
@@ -236,9 +236,9 @@ impl SimWorld {
         // settled then. If that was lost, the deltas are back; the next owner completes those
         // items, and the view is whole again.
         let sender_lives = self.nodes[link.node].incarnation == link.incarnation;
-        let lane = &mut self.lanes[thread];
-        let checks = sender_lives && !lane.removed;
-        let it = &mut lane.clients[client];
+        let sim_thread = &mut self.threads[thread];
+        let checks = sender_lives && !sim_thread.removed;
+        let it = &mut sim_thread.clients[client];
         if it.link != link {
             return Ok(());
         }
@@ -251,7 +251,7 @@ impl SimWorld {
             ToClient::Snapshot(head, view) => {
                 it.state = State::On;
                 if head == self.store.log(thread).head && checks {
-                    rejoin::i1_picture(&lane.oracle, &view)?;
+                    rejoin::i1_picture(&sim_thread.oracle, &view)?;
                 }
                 it.cursor = Some(head);
                 it.reached = head;
@@ -275,7 +275,7 @@ impl SimWorld {
                     && checks
                     && let Some(view) = &it.view
                 {
-                    rejoin::i1_picture(&lane.oracle, view)?;
+                    rejoin::i1_picture(&sim_thread.oracle, view)?;
                 }
             }
             ToClient::Ask(question) => {
@@ -302,7 +302,7 @@ impl SimWorld {
         number: u64,
         result: Result<CommandOutcome, Refusal>,
     ) -> Check {
-        let it = &mut self.lanes[thread].clients[client];
+        let it = &mut self.threads[thread].clients[client];
         match result {
             Ok(outcome) => {
                 let pending = it.unanswered.remove(&number);
@@ -330,7 +330,7 @@ impl SimWorld {
                 if matches!(refusal, Refusal::AlreadyResolved { .. }) {
                     self.coverage.hit("two answers");
                 }
-                self.lanes[thread].clients[client]
+                self.threads[thread].clients[client]
                     .unanswered
                     .remove(&number);
             }

@@ -11,15 +11,15 @@ use crate::world::{Arrival, AtNode, Next, SimWorld, StoreFault};
 impl SimWorld {
     /// Sends an append. It, or its response, may be lost.
     pub(super) fn send(&mut self, node: usize, opening: u64, append: Append) {
-        let lane = &mut self.lanes[append.thread];
+        let sim_thread = &mut self.threads[append.thread];
         let thread = append.thread;
         // Barriers are few, and their outcome matters most.
         let barrier = append.records.iter().any(is_barrier);
         let lost_percent = self.scenario.lost * if barrier { 4 } else { 1 };
-        let lost = !self.healed && lane.rng.percent(lost_percent);
-        let fate = if lost { 1 + lane.rng.below(3) } else { 0 };
-        let (short, long) = (lane.rng.range(1, 8), lane.rng.range(60, 300));
-        let later = lane.rng.range(100, 3_000);
+        let lost = !self.healed && sim_thread.rng.percent(lost_percent);
+        let fate = if lost { 1 + sim_thread.rng.below(3) } else { 0 };
+        let (short, long) = (sim_thread.rng.range(1, 8), sim_thread.rng.range(60, 300));
+        let later = sim_thread.rng.range(100, 3_000);
         let incarnation = self.nodes[node].incarnation;
         let mut arrival = Box::new(Arrival {
             node,
@@ -66,7 +66,7 @@ impl SimWorld {
             Some(StoreFault::Unavailable) => Err(AppendError::Unavailable("away".to_owned())),
             Some(StoreFault::Full) => Err(AppendError::Full("no room".to_owned())),
             Some(StoreFault::ReadOnly) => Err(AppendError::ReadOnly("sealed".to_owned())),
-            None if self.lanes[thread].removed => Err(AppendError::Conflict),
+            None if self.threads[thread].removed => Err(AppendError::Conflict),
             None => self.store.append(&append),
         };
         let answer = match result {
@@ -82,7 +82,7 @@ impl SimWorld {
                         )
                     });
                 }
-                let oracle = &mut self.lanes[thread].oracle;
+                let oracle = &mut self.threads[thread].oracle;
                 if let Some(copy) = &append.copy {
                     oracle.add_copied(copy)?;
                 }
@@ -104,7 +104,7 @@ impl SimWorld {
             }
         };
         if answers {
-            let wait = self.lanes[thread].rng.range(1, 8);
+            let wait = self.threads[thread].rng.range(1, 8);
             let at_node = AtNode::Answer(thread, opening, answer);
             self.push(wait, Next::Node(node, incarnation, at_node));
         }
@@ -132,7 +132,7 @@ impl SimWorld {
         self.live_is_the_fold(thread, node)?;
         self.perform(thread, node, actions)?;
         if again {
-            let wait = self.lanes[thread].rng.range(20, 200);
+            let wait = self.threads[thread].rng.range(20, 200);
             self.push_node(wait, node, AtNode::Drive(thread, opening));
             return Ok(());
         }
@@ -147,8 +147,8 @@ impl SimWorld {
         let Some(live) = self.nodes[node].live.get_mut(&thread) else {
             return false;
         };
-        let lane = &mut self.lanes[thread];
-        let is_mine = lane.lease.holder == Some(me) && lane.lease.epoch == live.epoch.0;
+        let sim_thread = &mut self.threads[thread];
+        let is_mine = sim_thread.lease.holder == Some(me) && sim_thread.lease.epoch == live.epoch.0;
         let log = self.store.log(thread);
         if !live.full || !is_mine || live.copy.is_some() || log.head != live.owner.stored() {
             return false;
@@ -157,8 +157,8 @@ impl SimWorld {
         if opened.turn().is_none() || opened.epoch() != live.epoch {
             return false;
         }
-        lane.lease.epoch += 1;
-        live.epoch = Epoch(lane.lease.epoch);
+        sim_thread.lease.epoch += 1;
+        live.epoch = Epoch(sim_thread.lease.epoch);
         live.full = false;
         live.model = None;
         live.tools.clear();
@@ -196,7 +196,7 @@ impl SimWorld {
         let Some(live) = self.nodes[node].live.get(&thread) else {
             return Ok(());
         };
-        let oracle = &self.lanes[thread].oracle;
+        let oracle = &self.threads[thread].oracle;
         let at = live.owner.thread().head();
         if at == live.owner.stored()
             && at == oracle.fold.head()

@@ -45,10 +45,10 @@ impl SimWorld {
             (!whole).then(|| Box::new(CatchUpReader::returning(log.fold(start.after), now)));
         live.subscribers
             .insert(client, SimSubscriber { link, reader });
-        let lane = &self.lanes[thread];
+        let sim_thread = &self.threads[thread];
         if let Some(cursor) = cursor {
-            if !lane.removed {
-                rejoin::i1_cursor(&lane.oracle, log, stored, cursor, start.cursor)?;
+            if !sim_thread.removed {
+                rejoin::i1_cursor(&sim_thread.oracle, log, stored, cursor, start.cursor)?;
             }
             self.coverage.hit(match start.cursor {
                 CursorStatus::Good => "cursor good",
@@ -66,7 +66,7 @@ impl SimWorld {
         let snapshot = match view {
             Ok(view) => ToClient::Snapshot(stored, Box::new(view)),
             // The records are removed while a former owner still has the thread open.
-            Err(_) if lane.removed => ToClient::Closed,
+            Err(_) if sim_thread.removed => ToClient::Closed,
             Err(error) => return rejoin::i1_makes_sense(Err(error)),
         };
         let asks: Vec<RequestNumber> = numbers(live);
@@ -84,7 +84,7 @@ impl SimWorld {
         };
         let mut slow = Vec::new();
         for (client, subscriber) in &mut live.subscribers {
-            if subscriber.reader.is_none() && self.lanes[thread].rng.percent(4) {
+            if subscriber.reader.is_none() && self.threads[thread].rng.percent(4) {
                 subscriber.reader = Some(Box::new(CatchUpReader::at_head(stored_thread)));
                 slow.push((*client, subscriber.link));
             }
@@ -152,7 +152,7 @@ impl SimWorld {
 
     /// Schedules the next read of a subscriber; some read slowly.
     fn read_later(&mut self, thread: usize, node: usize, opening: u64, client: usize, link: Link) {
-        let rng = &mut self.lanes[thread].rng;
+        let rng = &mut self.threads[thread].rng;
         let wait = if rng.percent(20) {
             rng.range(50, 500)
         } else {
@@ -175,8 +175,8 @@ impl SimWorld {
                 "a reader is live before its thread is stored",
             );
         };
-        let (lane, log) = (&self.lanes[thread], self.store.log(thread));
-        let is_current = live.owner.stored() == log.head && !lane.removed;
+        let (sim_thread, log) = (&self.threads[thread], self.store.log(thread));
+        let is_current = live.owner.stored() == log.head && !sim_thread.removed;
         if is_current && reader.after() != log.head {
             let after = reader.after();
             return broken(

@@ -18,12 +18,15 @@ impl SimWorld {
     pub(super) fn request_open(&mut self, thread: usize, node: usize, waiting: OpenWaiter) {
         let incarnation = self.nodes[node].incarnation;
         let now = self.now;
-        let lane = &mut self.lanes[thread];
-        if lane.removed {
+        let sim_thread = &mut self.threads[thread];
+        if sim_thread.removed {
             let (client, link) = (waiting.client, waiting.link);
             return self.send_to_client(thread, client, link, ToClient::Closed);
         }
-        let current_holder = lane.lease.holder.filter(|_| lane.lease.until > now);
+        let current_holder = sim_thread
+            .lease
+            .holder
+            .filter(|_| sim_thread.lease.until > now);
         let is_opening = self.nodes[node].pending_opens.contains_key(&thread);
         match current_holder {
             Some((holder, _)) if holder != node && !is_opening => {
@@ -38,15 +41,15 @@ impl SimWorld {
                     .push(waiting);
             }
             _ => {
-                lane.lease.epoch += 1;
-                lane.lease.holder = Some((node, incarnation));
-                lane.lease.until = now + LEASE_MS;
-                let epoch = Epoch(lane.lease.epoch);
-                let late = lane.rng.percent(self.scenario.late) && !self.healed;
+                sim_thread.lease.epoch += 1;
+                sim_thread.lease.holder = Some((node, incarnation));
+                sim_thread.lease.until = now + LEASE_MS;
+                let epoch = Epoch(sim_thread.lease.epoch);
+                let late = sim_thread.rng.percent(self.scenario.late) && !self.healed;
                 let wait = if late {
-                    lane.rng.range(200, 3 * LEASE_MS)
+                    sim_thread.rng.range(200, 3 * LEASE_MS)
                 } else {
-                    lane.rng.range(1, 20)
+                    sim_thread.rng.range(1, 20)
                 };
                 if wait > LEASE_MS {
                     self.coverage.hit("lease late");
@@ -65,7 +68,7 @@ impl SimWorld {
         if self.nodes[node].live.contains_key(&thread) {
             return Ok(());
         }
-        let wait = self.lanes[thread].rng.range(1, 30);
+        let wait = self.threads[thread].rng.range(1, 30);
         self.push_node(wait, node, AtNode::Read(thread, epoch));
         Ok(())
     }
@@ -79,7 +82,7 @@ impl SimWorld {
             self.push_node(100, node, AtNode::Read(thread, epoch));
             return Ok(());
         }
-        if self.lanes[thread].removed {
+        if self.threads[thread].removed {
             let waiting = self.nodes[node]
                 .pending_opens
                 .remove(&thread)
@@ -93,9 +96,9 @@ impl SimWorld {
         let log = self.store.log(thread);
         let me = identity(node, epoch);
         let owner = if log.is_empty() && log.head == Seq::ZERO {
-            ThreadWriter::start(thread_started(self.lanes[thread].id), me, now)
+            ThreadWriter::start(thread_started(self.threads[thread].id), me, now)
         } else {
-            self.lanes[thread].oracle.i8_opens_alike(log)?;
+            self.threads[thread].oracle.i8_opens_alike(log)?;
             let ((opened, tail), head) = (log.open(log.head), log.head);
             if log.bases() > 0 {
                 self.coverage.hit("opened from a base");
@@ -130,9 +133,9 @@ impl SimWorld {
         owner: ThreadWriter,
         copy: Option<Rc<Vec<Rc<LogRow>>>>,
     ) {
-        let lane = &mut self.lanes[thread];
-        lane.openings += 1;
-        let opening = lane.openings;
+        let sim_thread = &mut self.threads[thread];
+        sim_thread.openings += 1;
+        let opening = sim_thread.openings;
         let live = OpenThread {
             opening,
             epoch,
@@ -153,22 +156,22 @@ impl SimWorld {
     /// Forks a thread: the new log begins with a copy of the old one.
     pub(super) fn fork(&mut self, thread: usize, node: usize) {
         let incarnation = self.nodes[node].incarnation;
-        let new = self.lanes.len();
-        let lane = &mut self.lanes[thread];
+        let new = self.threads.len();
+        let sim_thread = &mut self.threads[thread];
         let log = self.store.log(thread);
-        let turns = &lane.oracle.turns;
-        if !lane.forks || turns.is_empty() || self.has_store_fault(thread) {
+        let turns = &sim_thread.oracle.turns;
+        if !sim_thread.forks || turns.is_empty() || self.has_store_fault(thread) {
             return;
         }
-        let lane = &mut self.lanes[thread];
-        lane.forks = false;
-        let at = if lane.rng.percent(40) {
+        let sim_thread = &mut self.threads[thread];
+        sim_thread.forks = false;
+        let at = if sim_thread.rng.percent(40) {
             log.head
-        } else if lane.rng.percent(40) {
-            log.rows[lane.rng.index(log.rows.len())].record.seq
+        } else if sim_thread.rng.percent(40) {
+            log.rows[sim_thread.rng.index(log.rows.len())].record.seq
         } else {
-            let index = lane.rng.index(lane.oracle.turns.len());
-            let before = lane.oracle.turns[index].1;
+            let index = sim_thread.rng.index(sim_thread.oracle.turns.len());
+            let before = sim_thread.oracle.turns[index].1;
             let rows = log.rows.iter().rev();
             rows.map(|row| row.record.seq)
                 .find(|seq| *seq < before)
@@ -178,7 +181,7 @@ impl SimWorld {
         if source.id().is_none() || source.is_deleted() {
             return;
         }
-        let from = lane.id;
+        let from = sim_thread.id;
         if thread >= self.scenario.threads {
             self.coverage.hit("fork of a fork");
         }
@@ -187,17 +190,17 @@ impl SimWorld {
         self.store.add();
         self.add_lane(new);
         let epoch = Epoch(source.epoch().0 + 1);
-        let lane = &mut self.lanes[new];
-        lane.lease = Lease {
+        let sim_thread = &mut self.threads[new];
+        sim_thread.lease = Lease {
             holder: Some((node, incarnation)),
             epoch: epoch.0,
             until: self.now + LEASE_MS,
         };
-        lane.turns_left = 2;
+        sim_thread.turns_left = 2;
         // Forks of forks are allowed once; a third generation shows nothing new.
-        lane.forks = thread < self.scenario.threads && !self.healed;
+        sim_thread.forks = thread < self.scenario.threads && !self.healed;
         let forked = Forked {
-            thread: lane.id,
+            thread: sim_thread.id,
             from,
             at: source.head(),
             principal: None,
@@ -209,7 +212,7 @@ impl SimWorld {
         let me = identity(node, epoch);
         let owner = ThreadWriter::fork(source, forked, me, self.clock(node));
         self.install(new, node, epoch, owner, copy);
-        let opening = self.lanes[new].openings;
+        let opening = self.threads[new].openings;
         self.push_node(0, node, AtNode::Drive(new, opening));
     }
 
@@ -224,10 +227,10 @@ impl SimWorld {
         let Some(epoch) = self.live(thread, node, opening).map(|live| live.epoch) else {
             return Ok(());
         };
-        let lane = &mut self.lanes[thread];
-        if lane.lease.holder == Some(me) && lane.lease.epoch == epoch.0 {
-            lane.lease.until = now + LEASE_MS;
-        } else if healed || lane.rng.percent(30) {
+        let sim_thread = &mut self.threads[thread];
+        if sim_thread.lease.holder == Some(me) && sim_thread.lease.epoch == epoch.0 {
+            sim_thread.lease.until = now + LEASE_MS;
+        } else if healed || sim_thread.rng.percent(30) {
             self.close(thread, node);
             return Ok(());
         }

@@ -58,11 +58,13 @@ impl SimWorld {
                 }
                 WriterAction::Subscribed(start) => self.subscribed(thread, node, start)?,
                 WriterAction::Announce(announcement) => {
-                    self.lanes[thread].oracle.i6_sent_is_stored(&announcement)?;
+                    self.threads[thread]
+                        .oracle
+                        .i6_sent_is_stored(&announcement)?;
                     self.announce(thread, node, announcement);
                 }
                 WriterAction::Ask(request) => {
-                    requests::i4_sent_is_stored(&self.lanes[thread].oracle, request)?;
+                    requests::i4_sent_is_stored(&self.threads[thread].oracle, request)?;
                     let live = self.nodes[node].live.get(&thread);
                     let question = live.map(|live| sent_request(live.owner.thread(), request));
                     if let Some(question) = question.transpose()? {
@@ -73,11 +75,11 @@ impl SimWorld {
                 WriterAction::Start(effect) => self.start_work(thread, node, &effect)?,
                 WriterAction::Stop(effect) => self.stop_work(thread, node, &effect),
                 WriterAction::SaveBase(base) => {
-                    let fold = &self.lanes[thread].oracle.fold;
+                    let fold = &self.threads[thread].oracle.fold;
                     if base.thread.head() == fold.head() && base.thread != *fold {
                         return broken("I8 base and tail make the whole", "a base is not the fold");
                     }
-                    let wait = self.lanes[thread].rng.range(1, 50);
+                    let wait = self.threads[thread].rng.range(1, 50);
                     self.push(wait, Next::SaveBase(thread, base));
                 }
             }
@@ -104,28 +106,33 @@ impl SimWorld {
             self.send_to_client(thread, client, link, ToClient::Closed);
             return Ok(());
         };
-        let lane = &mut self.lanes[thread];
+        let sim_thread = &mut self.threads[thread];
         if let (ClientRequest::Revert(Some(at)), Err(Refusal::NoSuchTurn)) =
             (&client_request, &result)
-            && lane.oracle.is_cut(*at)
+            && sim_thread.oracle.is_cut(*at)
         {
             self.coverage.hit("revert into what was taken back refused");
         }
         if let ClientRequest::Answer(answer) = &client_request
-            && !lane.removed
+            && !sim_thread.removed
         {
-            requests::i4_answer_result(&lane.oracle, answer, &result)?;
+            requests::i4_answer_result(&sim_thread.oracle, answer, &result)?;
         }
         if let Ok(CommandOutcome::Started { turn } | CommandOutcome::Joined { turn }) = &result
-            && !lane.removed
+            && !sim_thread.removed
         {
-            if lane.oracle.turns.iter().all(|(known, _)| known != turn) {
+            if sim_thread
+                .oracle
+                .turns
+                .iter()
+                .all(|(known, _)| known != turn)
+            {
                 return broken(
                     "I6 sent is stored",
                     format!("a client is given {turn}, not stored"),
                 );
             }
-            lane.oracle.known_turns.insert(turn.clone());
+            sim_thread.oracle.known_turns.insert(turn.clone());
         }
         self.send_to_client(thread, client, link, ToClient::Reply(number, result));
         Ok(())
@@ -167,11 +174,11 @@ impl SimWorld {
     ) {
         if let ToClient::Notified(record, all) = &message
             && all.len() > 1
-            && self.lanes[thread].rng.percent(30)
+            && self.threads[thread].rng.percent(30)
         {
-            let middle = self.lanes[thread].rng.index(all.len() - 1) + 1;
+            let middle = self.threads[thread].rng.index(all.len() - 1) + 1;
             let (first, rest) = (0..middle, middle..all.end);
-            let wait = self.lanes[thread].rng.below(60);
+            let wait = self.threads[thread].rng.below(60);
             let record = record.clone();
             self.send_to_client(
                 thread,
@@ -179,7 +186,7 @@ impl SimWorld {
                 link,
                 ToClient::Notified(record.clone(), first),
             );
-            self.lanes[thread].clients[client].inbound_until += wait;
+            self.threads[thread].clients[client].inbound_until += wait;
             return self.send_to_client(thread, client, link, ToClient::Notified(record, rest));
         }
         self.send_to_client(thread, client, link, message);
@@ -187,9 +194,9 @@ impl SimWorld {
 
     /// Sends a message to a client; on one connection messages stay in order.
     pub fn send_to_client(&mut self, thread: usize, client: usize, link: Link, message: ToClient) {
-        let lane = &mut self.lanes[thread];
-        let wait = lane.rng.range(1, 12);
-        let it = &mut lane.clients[client];
+        let sim_thread = &mut self.threads[thread];
+        let wait = sim_thread.rng.range(1, 12);
+        let it = &mut sim_thread.clients[client];
         if it.link != link {
             return;
         }

@@ -57,8 +57,8 @@ impl SimWorld {
                 self.set_store_fault(thread, StoreFault::ReadOnly, ms)
             }
             PlannedFault::LeaseLost { thread } => {
-                if let Some(lane) = self.lanes.get_mut(thread) {
-                    lane.lease.until = self.now;
+                if let Some(sim_thread) = self.threads.get_mut(thread) {
+                    sim_thread.lease.until = self.now;
                 }
             }
         }
@@ -71,8 +71,8 @@ impl SimWorld {
 
     pub(super) fn set_store_fault(&mut self, thread: usize, fault: StoreFault, ms: u64) {
         let until = self.now + ms;
-        if let Some(lane) = self.lanes.get_mut(thread) {
-            lane.store_fault = Some((fault, until));
+        if let Some(sim_thread) = self.threads.get_mut(thread) {
+            sim_thread.store_fault = Some((fault, until));
         }
     }
 
@@ -90,7 +90,7 @@ impl SimWorld {
         it.pending_opens.clear();
         let live = std::mem::take(&mut it.live);
         let is_unannounced = live.iter().any(|(thread, live)| {
-            let mine = self.lanes[*thread]
+            let mine = self.threads[*thread]
                 .oracle
                 .writer
                 .is_some_and(|(writer, _)| writer.1 == live.opening);
@@ -99,11 +99,13 @@ impl SimWorld {
         if is_unannounced {
             self.coverage.hit("killed between stored and told");
         }
-        for (thread, lane) in self.lanes.iter_mut().enumerate() {
+        for (thread, sim_thread) in self.threads.iter_mut().enumerate() {
             // On one machine the lock is freed with the process; elsewhere the lease must expire.
-            if lane.lease.holder == Some(dead) && live.contains_key(&thread) && lane.rng.percent(50)
+            if sim_thread.lease.holder == Some(dead)
+                && live.contains_key(&thread)
+                && sim_thread.rng.percent(50)
             {
-                lane.lease.until = self.now;
+                sim_thread.lease.until = self.now;
             }
         }
         self.push(ms, Next::Up(node));
@@ -113,11 +115,11 @@ impl SimWorld {
 
     /// Closes the connections of a dead process, after a delay.
     pub(super) fn close_connections(&mut self, dead: (usize, u64)) {
-        for thread in 0..self.lanes.len() {
-            for client in 0..self.lanes[thread].clients.len() {
-                let link = self.lanes[thread].clients[client].link;
+        for thread in 0..self.threads.len() {
+            for client in 0..self.threads[thread].clients.len() {
+                let link = self.threads[thread].clients[client].link;
                 if (link.node, link.incarnation) == dead {
-                    let wait = self.lanes[thread].rng.range(1, 200);
+                    let wait = self.threads[thread].rng.range(1, 200);
                     self.push(wait, Next::ToClient(thread, client, link, ToClient::Closed));
                 }
             }
@@ -164,7 +166,7 @@ impl SimWorld {
                 Next::Arrive(_) | Next::SaveBase(..) | Next::Remove(_) | Next::AskHead(..)
             )
         });
-        let before: Vec<Log> = (0..self.lanes.len())
+        let before: Vec<Log> = (0..self.threads.len())
             .map(|thread| self.store.log(thread).clone())
             .collect();
         match torn {
@@ -173,9 +175,9 @@ impl SimWorld {
         }
         let mut whole = 0;
         for (thread, before) in before.iter().enumerate() {
-            let (lane, log) = (&mut self.lanes[thread], self.store.log(thread));
-            if !lane.removed {
-                lane.oracle.i7_survives_power(log)?;
+            let (sim_thread, log) = (&mut self.threads[thread], self.store.log(thread));
+            if !sim_thread.removed {
+                sim_thread.oracle.i7_survives_power(log)?;
             }
             if log.head < before.head {
                 self.coverage.hit("records lost with the power");
@@ -208,7 +210,7 @@ impl SimWorld {
         let zombie = it
             .live
             .iter()
-            .any(|(thread, live)| self.lanes[*thread].lease.epoch > live.epoch.0);
+            .any(|(thread, live)| self.threads[*thread].lease.epoch > live.epoch.0);
         if zombie {
             self.coverage.hit("zombie woke");
         }
@@ -225,11 +227,11 @@ impl SimWorld {
             self.resume(node, incarnation);
             self.nodes[node].alive = true;
         }
-        for lane in &mut self.lanes {
-            lane.store_fault = None;
-            lane.turns_left = 0;
-            lane.forks = false;
-            for client in &mut lane.clients {
+        for sim_thread in &mut self.threads {
+            sim_thread.store_fault = None;
+            sim_thread.turns_left = 0;
+            sim_thread.forks = false;
+            for client in &mut sim_thread.clients {
                 client.commands_left = 0;
             }
         }

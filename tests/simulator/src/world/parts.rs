@@ -15,7 +15,7 @@ use crate::scenario::PlannedFault;
 use crate::store::{Append, LogRow};
 
 /// A thread with all of its own state, randomness included, so that no other thread affects it.
-pub struct Lane {
+pub struct SimThread {
     /// Id of the thread.
     pub id: ThreadId,
     /// Source of randomness of this thread only.

@@ -103,8 +103,10 @@ fn sections_of_codex_are_accepted() {
          tool_input_schema_max_bytes = 9\nomit_tools_from = ['code_mode']\n",
         "url = 'http://h/'\noauth_resource = 'r'\nauth = 'oauth'\nhttp_headers_helper = 'x'\n\
          scopes = []\n[mcp_servers.x.oauth]\nclient_id = 'c'\nclient_secret = 's'\n\
-         callback_url = 'http://127.0.0.1/'\ncallback_port = 9\n\
-         authorization_server_issuer = 'https://i'\n",
+         callback_url = 'http://127.0.0.1/'\ncallback_port = 9\n",
+        "url = 'http://h/'\nauth = 'ema_auth'\n[mcp_servers.x.oauth]\nclient_id = 'c'\n\
+         client_secret = 's'\nauthorization_server_issuer = 'https://i'\n\
+         token_endpoint_auth_method = 'client_secret_basic'\n",
     ] {
         server(section);
     }

@@ -249,7 +249,7 @@ fn a_request_is_sent_before_later_announcements() {
 #[test]
 fn a_turn_without_a_call_to_make_has_no_timer() {
     let mut sim = SimulatedThread::new();
-    sim.run_line(r#"compact t1 · condensed i1 "so far" · broke 5s · shell t2 u1 "ls""#);
+    sim.run_line(r#"compact t1 · compacted i1 "so far" · broke 5s · shell t2 u1 "ls""#);
     sim.now = sim.now.plus_ms(5_000);
     sim.settle();
     assert_eq!(sim.owner.thread().wake_at(), None);

@@ -140,7 +140,7 @@ mod tests {
         fs::create_dir_all(linked.join("kept")).expect("it is made");
         let link = scratch.path().join("raddle-self-test-link");
         std::os::unix::fs::symlink(&linked, link).expect("it is made");
-        let guard = TestbedGuard::new(scratch.path()).expect("a stage");
+        let guard = TestbedGuard::new(scratch.path()).expect("a testbed");
         let mode = fs::metadata(&guard.testbed.folder)
             .expect("it is there")
             .mode();

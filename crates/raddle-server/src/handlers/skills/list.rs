@@ -22,10 +22,13 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<SkillsList>) {
     };
     let is_observer = call.session.is_observer();
     // An observer may read workspaces, and no other files of the user.
-    let mut user = Vec::new();
+    let shared = match is_observer {
+        true => Vec::new(),
+        false => state.skill_roots.folders(),
+    };
     if !is_observer {
-        user.push(state.options.paths.skills.clone());
-        user.extend(state.skill_roots.get());
+        let (watcher, threads) = (&state.watcher, &state.threads);
+        state.skill_watches.set(&shared, watcher, threads).await;
     }
     PathAdmission::on_disk(state, call, move |params, admission| {
         let mut folders = params.cwds;
@@ -36,7 +39,7 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<SkillsList>) {
             admission.check(&std::path::absolute(folder)?)?;
         }
         let mut seen = HashSet::new();
-        let mut list = skills::SkillList::new(&user, admission);
+        let mut list = skills::SkillList::new(&shared, admission);
         for cwd in folders.iter().filter(|cwd| seen.insert(cwd.as_str())) {
             list.add_folder(cwd);
         }

@@ -29,6 +29,7 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<TurnSteer>) {
     let steer = Steer {
         expected: params.expected_turn_id,
         message,
+        briefs: Vec::new(),
         principal: threads::principal(&session),
     };
     let answer = reply.into_reply_to(move |done| match done {

@@ -50,9 +50,6 @@ impl PathAdmission {
     /// Returns the rule for a connection, by the names of paths. [`PathAdmission::resolved`]
     /// resolves them.
     pub(crate) async fn of(state: &ServerState, session: &Session) -> Self {
-        let paths = &state.options.paths;
-        let mut closed = paths.hidden_paths();
-        closed.extend(secret_files(&state.options, &state.config));
         let mut within = None;
         if session.is_observer() {
             let mut threads: Vec<_> = session.threads().iter().copied().collect();
@@ -68,10 +65,28 @@ impl PathAdmission {
             within = Some(folders);
         }
         Self {
-            closed,
-            open: vec![paths.skills.clone()],
             within,
+            ..Self::of_server(&state.options, &state.config)
         }
+    }
+
+    /// Returns the rule for the server's own reads, by the names of paths.
+    pub(crate) fn of_server(options: &Options, config: &Config) -> Self {
+        let mut closed = options.paths.hidden_paths();
+        closed.extend(secret_files(options, config));
+        Self {
+            closed,
+            open: vec![options.paths.skills.clone()],
+            within: None,
+        }
+    }
+
+    /// Whether a path leads into the server's own folders, skills included. Commands in a sandbox do
+    /// not see it.
+    pub(crate) fn is_of_server(&self, path: &Path) -> bool {
+        let real = fs::canonicalize(path);
+        let real = real.as_deref().unwrap_or(path);
+        self.closed.iter().any(|it| real.starts_with(it))
     }
 
     /// Returns the rule with real paths. Blocks on the disk.

@@ -39,7 +39,10 @@ pub(crate) fn handle_answer(
         return;
     };
     // Even a short answer has a cost.
-    let bytes = response.outcome.as_ref().map_or(0, |it| it.get().len());
+    let bytes = match &response.outcome {
+        Ok(result) => result.get().len(),
+        Err(error) => error.message.len(),
+    };
     let cost = u32::try_from(16 + bytes / 1024).unwrap_or(u32::MAX);
     let Ok(permit) = session.answers.clone().try_acquire_many_owned(cost) else {
         session.counts.noise();

@@ -270,7 +270,7 @@ impl RawScan {
                     text,
                 };
                 let at = Timestamp(time);
-                let sound = chain::sum(thread, seq, at, &delta).as_slice() == sum;
+                let sound = chain::sum_of_delta(thread, seq, at, &delta).as_slice() == sum;
                 let body = RecordBody::Delta(delta);
                 sound.then_some(Record { seq, at, body })
             }

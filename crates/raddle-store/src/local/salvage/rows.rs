@@ -69,7 +69,7 @@ impl RawRows {
                 ) = cell.values(&cell.local).as_deref()
                 {
                     let upto = Seq(upto.unsigned_abs());
-                    if chain::sum_of_part(*number, upto, *taken).as_slice() == sum {
+                    if chain::sum_of_segment(*number, upto, *taken).as_slice() == sum {
                         self.parts.entry(*number).or_default().push((upto, *taken));
                     }
                 }

@@ -82,7 +82,7 @@ fn of_body(body: &ItemBody) -> (String, String) {
         }
         ItemBody::ReviewEntered(it) => plain("review begins", &it.text),
         ItemBody::ReviewLeft(it) => plain("review ends", &it.text),
-        ItemBody::Compaction { .. } => plain("history condensed", ""),
+        ItemBody::Compaction { .. } => plain("history compacted", ""),
         ItemBody::Tool(it) => plain(&it.name, ""),
     }
 }

@@ -235,6 +235,30 @@ fn an_invalid_value_is_not_written() {
     assert!(!home.config().exists());
 }
 
+/// Threads are rejected with such a value, whose type is right.
+#[test]
+fn a_value_that_threads_reject_is_warned_of() {
+    for (key, value, warning) in [
+        ("fallback", "['x']", "`fallback` must be a list of at most"),
+        (
+            "sandbox_network.deny",
+            "['not a host']",
+            "sandbox_network in the configuration",
+        ),
+        (
+            "default_permissions",
+            "mine",
+            "unknown permission profile `mine`",
+        ),
+    ] {
+        let home = CliHome::new();
+        let output = home.run(&["config", "set", key, value]);
+        assert_eq!(output.code, Some(0), "{}", output.err);
+        let line = format!("raddle: warning: {warning}");
+        assert!(output.err.contains(&line), "{}", output.err);
+    }
+}
+
 /// An existing mistake does not prevent fixing it, or changing another key.
 #[test]
 fn a_file_with_a_mistake_can_be_fixed() {

@@ -357,7 +357,7 @@ fn the_port_of_a_local_provider_is_tried() {
             "http://127.0.0.1:1/v1".to_owned(),
             1,
             "provider: llamacpp does not answer on 127.0.0.1:1: Connection refused (os error 111)\n\
-             to fix:\n  start its model server, or correct base_url of [model_providers.llamacpp] \
+             to fix:\n  start its model server, or set base_url of [model_providers.llamacpp] \
              in HOME/config.toml\n"
                 .to_owned(),
         ),

@@ -165,7 +165,11 @@ fn a_remote_client_names_no_programs() {
             ("mcp_servers.y.network", json!(true), false),
             ("mcp_servers.y.sandbox", json!(false), false),
             ("mcp_servers.y.env.A", json!("x"), false),
-            ("mcp_servers.y.tools.t.approval_mode", json!("approve"), false),
+            (
+                "mcp_servers.y.tools.t.approval_mode",
+                json!("approve"),
+                false,
+            ),
             ("\"mcp_servers\".\"y\"", table.clone(), false),
             ("mcp_servers", json!({"y": table}), false),
             (

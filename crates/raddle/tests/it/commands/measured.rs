@@ -44,20 +44,20 @@ impl PrivateFolder {
     }
 
     /// Folders of the self-test of a home's server.
-    fn stages(&self, home: &str) -> Vec<PathBuf> {
-        let mut stages = Vec::new();
+    fn testbeds(&self, home: &str) -> Vec<PathBuf> {
+        let mut testbeds = Vec::new();
         let mut folders = vec![self.folder.path().join(home)];
         while let Some(folder) = folders.pop() {
             let inner = fs::read_dir(folder).into_iter().flatten().flatten();
             for path in inner.map(|it| it.path()).filter(|it| it.is_dir()) {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 match name.starts_with("raddle-self-test-") {
-                    true => stages.push(path),
+                    true => testbeds.push(path),
                     false => folders.push(path),
                 }
             }
         }
-        stages
+        testbeds
     }
 
     fn raddle(&self, home: &str, word: &str) -> Command {
@@ -161,15 +161,21 @@ fn a_server_killed_while_it_measures_leaves_nothing() {
         private.wait_until_gone(killed);
     }
     let homes = (0..KILLS).map(|round| format!("home-{round}"));
-    let leftover_homes: Vec<String> = homes.filter(|it| !private.stages(it).is_empty()).collect();
+    let leftover_homes: Vec<String> = homes
+        .filter(|it| !private.testbeds(it).is_empty())
+        .collect();
     eprintln!(
         "{KILLS} kills left folders in {} homes",
         leftover_homes.len()
     );
     for home in leftover_homes {
-        for stage in private.stages(&home) {
-            let mode = stage.metadata().expect("it is there").permissions().mode();
-            assert_eq!(mode & 0o777, 0o700, "{}", stage.display());
+        for testbed in private.testbeds(&home) {
+            let mode = testbed
+                .metadata()
+                .expect("it is there")
+                .permissions()
+                .mode();
+            assert_eq!(mode & 0o777, 0o700, "{}", testbed.display());
         }
         let begun = Instant::now();
         let mut doctor = private.raddle(&home, "doctor");
@@ -180,7 +186,7 @@ fn a_server_killed_while_it_measures_leaves_nothing() {
         let measured = doctor.status().expect("it starts");
         assert!(measured.success() && begun.elapsed() < TEST_TIMEOUT);
         assert!(
-            private.stages(&home).is_empty(),
+            private.testbeds(&home).is_empty(),
             "the next one removes them"
         );
     }

@@ -1,5 +1,7 @@
 //! The output of a run, and its exit status.
 
+use std::io::Write;
+
 use super::*;
 
 #[test]
@@ -253,6 +255,41 @@ fn a_thread_goes_on() {
     let output = harness.run(&["--quiet", "--cd", &other, "resume", "--last", "x"]);
     assert_eq!(output.code, Some(1), "{output:?}");
     assert!(output.err.contains("no thread"), "{output:?}");
+}
+
+#[test]
+fn an_archived_thread_goes_on() {
+    let harness = ExecHarness::new("");
+    let first = harness.run(&["--json", "one"]).events();
+    let thread = first[0]["thread_id"].as_str().expect("an id").to_owned();
+    archive(&harness, &thread);
+    let output = harness.run(&["resume", &thread, "two"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let notice = "the thread was archived, and is listed again";
+    assert!(output.err.contains(notice), "{output:?}");
+    let output = harness.run(&["--json", "resume", "--last", "three"]);
+    assert_eq!(output.events()[0]["thread_id"], thread.as_str());
+}
+
+/// Archives a thread with a server on the home.
+fn archive(harness: &ExecHarness, thread: &str) {
+    let mut server = command(harness.home.path());
+    server.arg("app-server").stderr(Stdio::null());
+    let mut server = server.spawn().expect("the binary starts");
+    let mut stdin = server.stdin.take().expect("stdin");
+    let client = serde_json::json!({"clientInfo": {"name": "test", "version": "1"}});
+    for message in [
+        serde_json::json!({"id": 1, "method": "initialize", "params": client}),
+        serde_json::json!({"method": "initialized"}),
+        serde_json::json!({"id": 2, "method": "thread/archive", "params": {"threadId": thread}}),
+    ] {
+        writeln!(stdin, "{message}").expect("it is sent");
+    }
+    let lines = BufReader::new(server.stdout.take().expect("stdout")).lines();
+    let mut lines = lines.map(|it| it.expect("a line"));
+    assert!(lines.any(|it| it.contains("thread/archived")));
+    drop(stdin);
+    server.wait().expect("it ends");
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn requested_permissions_are_shown() {
                  file_system = {{ write = ['{other}'] }}, network = {{ enabled = true }} }} }}"
             ),
             vec![
-                "may I have more rights?".to_owned(),
+                "Grant these permissions?".to_owned(),
                 format!("  may write {other}"),
                 "  may use the network".to_owned(),
                 "  because: to build".to_owned(),
@@ -238,7 +238,7 @@ fn a_rule_is_offered_and_stored() {
     exec.stdin(terminal.program_side())
         .stderr(terminal.program_side());
     let child = exec.spawn().expect("started");
-    terminal.wait_for("[y/a/n/r/?/…] ");
+    terminal.wait_for("[y/a/r/n/?/…] ");
     let shown = terminal.shown();
     let flat = shown.replace("\r\n  │ ", "");
     let offer =
@@ -294,15 +294,16 @@ fn typed_ahead_input_answers_one_question() {
 
 #[test]
 fn text_of_the_agent_cannot_imitate_a_question() {
-    let forged = "true\nmay I? ls\n  because: it only looks\nyes, always, no, or why not? ";
+    let forged =
+        "true\nRun this command? ls\n  because: it only looks\nyes, always, no, or why not? ";
     let more: String = (0..30).map(|it| format!("\necho {it}")).collect();
     let call = format!(
         "call = 'exec_command', arguments = {{ cmd = {}, sandbox_permissions = \
          'require_escalated', justification = {} }}",
         Value::from(format!("{forged}{more}")),
-        Value::from("to build\nmay I? ls"),
+        Value::from("to build\nRun this command? ls"),
     );
-    let message = Value::from("See:\nmay I? ls");
+    let message = Value::from("See:\nRun this command? ls");
     let harness = ExecHarness::new(&format!(
         "[[answer]]\nmatch = 'touch it'\nsteps = [{{ text = {message} }}, {{ {call} }}]\n"
     ));
@@ -336,14 +337,19 @@ fn text_of_the_agent_cannot_imitate_a_question() {
     let output = ExecOutput::of(child.wait_with_output().expect("an end"));
     let shown = terminal.shown();
     assert_eq!(output.code, Some(0), "{output:?} {shown}");
-    let is_forged = |line: &&str| line.starts_with("may I? ls") || line.ends_with("not? ");
+    let is_forged =
+        |line: &&str| line.starts_with("Run this command? ls") || line.ends_with("not? ");
     let forged: Vec<&str> = shown.lines().filter(is_forged).collect();
     assert!(
         forged.iter().all(|it| it.starts_with("  │ ")),
         "{forged:?} {shown}"
     );
     // Its message, and twice its command and its reason.
-    assert_eq!(shown.matches("  │ may I? ls").count(), 5, "{shown}");
+    assert_eq!(
+        shown.matches("  │ Run this command? ls").count(),
+        5,
+        "{shown}"
+    );
 }
 
 #[test]

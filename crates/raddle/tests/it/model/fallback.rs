@@ -184,7 +184,7 @@ fn a_policy_rejection_does_not_fall_back() {
 }
 
 #[test]
-fn a_history_that_does_not_fit_is_condensed_and_the_question_put_again() {
+fn a_history_that_does_not_fit_is_compacted_and_the_question_put_again() {
     let script = "[[answer]]\nsteps = [{ fault = 'context' }]\n[[answer]]\nsteps = [{ fault = 'context' }]\n\
                   [[answer]]\nsteps = [{ text = 'they greeted' }]\n[[answer]]\nsteps = [{ text = 'hello to you' }]";
     let mut client = MockClient::start(script, &[]);
@@ -195,9 +195,9 @@ fn a_history_that_does_not_fit_is_condensed_and_the_question_put_again() {
         .map(|it| &it["error"]["class"])
         .collect();
     assert_eq!(classes, ["contextOverflow", "contextOverflow"]);
-    let condensed = params_of(&messages, "item/completed")
+    let compacted = params_of(&messages, "item/completed")
         .filter(|it| it["item"]["type"] == "contextCompaction");
-    assert_eq!(condensed.count(), 1, "{messages:?}");
+    assert_eq!(compacted.count(), 1, "{messages:?}");
     let requests = client.mock.request_bodies();
     assert_eq!(requests.len(), 4);
     let last = requests[3]["input"].to_string();

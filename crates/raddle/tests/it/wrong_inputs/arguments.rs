@@ -78,6 +78,46 @@ pub(super) const TABLE: &[WrongInput] = &[
         &["a value is required for '--model <MODEL>'", HELP],
     ),
     wrong(
+        "an empty model",
+        &["exec", "-m", "", "hi"],
+        2,
+        &["a value is required for '--model <MODEL>'", HELP],
+    ),
+    wrong(
+        "a provider without a model",
+        &["exec", "-m", "mock/", "hi"],
+        2,
+        &[
+            "--model mock/ names a provider and no model",
+            "write PROVIDER/MODEL",
+            "`raddle model list --provider NAME` lists",
+        ],
+    ),
+    wrong(
+        "an empty provider to log in with",
+        &["login", ""],
+        2,
+        &["a value is required for '[PROVIDER]'", HELP],
+    ),
+    wrong(
+        "an empty provider to ask for models",
+        &["model", "list", "--provider", ""],
+        2,
+        &["a value is required for '--provider <NAME>'", HELP],
+    ),
+    wrong(
+        "an empty variable of a key",
+        &["init", "--model", "openai/m", "--key-env", ""],
+        2,
+        &["a value is required for '--key-env <VARIABLE>'", HELP],
+    ),
+    wrong(
+        "an empty command line to judge",
+        &["judge", " "],
+        1,
+        &["the command line is empty", "give one as one argument"],
+    ),
+    wrong(
         "an argument too many",
         &["doctor", "extra"],
         2,
@@ -275,5 +315,38 @@ pub(super) const TABLE: &[WrongInput] = &[
         &["thread", "export", "--all"],
         2,
         &["required arguments were not provided", "--out <FILE|DIR>"],
+    ),
+    wrong(
+        "an MCP server without a program or an address",
+        &["mcp", "add", "x"],
+        2,
+        &[
+            "required arguments were not provided",
+            "Usage: raddle mcp add [OPTIONS] <NAME> (--url <URL> | -- <COMMAND>...)",
+        ],
+    ),
+    wrong(
+        "an MCP server with a program and an address",
+        &["mcp", "add", "x", "--url", "http://h", "--", "npx"],
+        2,
+        &["cannot be used with", HELP],
+    ),
+    wrong(
+        "a variable of an MCP server without its value",
+        &["mcp", "add", "x", "--env", "A", "--", "npx"],
+        2,
+        &[
+            "invalid value 'A' for '--env <KEY=VALUE>'",
+            "write KEY=VALUE",
+        ],
+    ),
+    wrong(
+        "a variable of an MCP server that is an address",
+        &["mcp", "add", "x", "--env", "A=b", "--url", "http://h"],
+        2,
+        &[
+            "'--env <KEY=VALUE>' cannot be used with '--url <URL>'",
+            HELP,
+        ],
     ),
 ];

@@ -2,6 +2,10 @@
 
 use super::{WrongInput, wrong};
 
+/// A profile that would allow more if its invalid value were left out.
+const FILES_ARE_NO_TABLE: &str = "default_permissions = 'mine'\nmodel = 'llamacpp/any'\n\
+     [permissions.mine]\nextends = ':workspace'\nfilesystem = 'deny'\n";
+
 pub(super) const TABLE: &[WrongInput] = &[
     wrong(
         "text that is not TOML",
@@ -155,11 +159,133 @@ pub(super) const TABLE: &[WrongInput] = &[
     )
     .with_config("default_permissions = 'mine'\nmodel = 'llamacpp/any'\n"),
     wrong(
+        "a permission profile that is no table",
+        &["exec", "hi"],
+        1,
+        &[
+            "the permission profile `mine`: it must be a table",
+            "write its keys under [permissions.NAME], in HOME/config.toml",
+        ],
+    )
+    .with_config("default_permissions = 'mine'\npermissions.mine = 5\nmodel = 'llamacpp/any'\n"),
+    wrong(
+        "a profile whose files are no table",
+        &["exec", "hi"],
+        1,
+        &[
+            "the permission profile `mine`: `filesystem` must be a table of paths and access levels",
+            "such as { \":root\" = \"read\" }, in HOME/config.toml",
+        ],
+    )
+    .with_config(FILES_ARE_NO_TABLE),
+    wrong(
+        "a verdict under a profile whose files are no table",
+        &["judge", "ls"],
+        1,
+        &[
+            "the permission profile `mine`: `filesystem` must be a table of paths and access levels",
+            "HOME/config.toml",
+        ],
+    )
+    .with_config(FILES_ARE_NO_TABLE),
+    wrong(
+        "a verdict under a profile whose network is no table",
+        &["judge", "ls"],
+        1,
+        &["`network` must be a table, such as { enabled = false }, in HOME/config.toml"],
+    )
+    .with_config(
+        "default_permissions = 'mine'\npermissions.mine = { extends = ':workspace', network = false }\n",
+    ),
+    wrong(
+        "a verdict under a default profile that is a number",
+        &["judge", "ls"],
+        1,
+        &["`default_permissions` must be the name of a permission profile, in HOME/config.toml"],
+    )
+    .with_config("default_permissions = 7\n"),
+    wrong(
+        "a verdict under a sandbox mode that is a number",
+        &["judge", "ls"],
+        1,
+        &[
+            "sandbox_mode is of the type integer",
+            "read-only, workspace-write or danger-full-access, in HOME/config.toml",
+        ],
+    )
+    .with_config("sandbox_mode = 3\n"),
+    wrong(
+        "a verdict with denied hosts that are no list",
+        &["judge", "ls"],
+        1,
+        &["sandbox_network in the configuration: `deny` must be a list of hosts"],
+    )
+    .with_config(
+        "sandbox_mode = 'workspace-write'\nsandbox_workspace_write.network_access = true\n\
+         sandbox_network.deny = 'example.com'\n",
+    ),
+    wrong(
+        "a built-in profile with another description",
+        &["exec", "hi"],
+        1,
+        &[
+            "the permission profile `:workspace`: it is built in and cannot be changed",
+            "give your profile a name without `:`, and let it extend this one, in HOME/config.toml",
+        ],
+    )
+    .with_config(
+        "default_permissions = ':workspace'\nmodel = 'llamacpp/any'\n\
+         [permissions.':workspace'.filesystem]\n':project_roots' = 'read'\n",
+    ),
+    wrong(
+        "budgets that are no table",
+        &["exec", "hi"],
+        1,
+        &["`budget` must be a table with the tables `turn` and `thread`, in HOME/config.toml"],
+    )
+    .with_config("budget = 5\nmodel = 'llamacpp/any'\n"),
+    wrong(
+        "a budget of an unknown scope",
+        &["exec", "hi"],
+        1,
+        &["`budget` has no `turns`; write one of turn, thread, in HOME/config.toml"],
+    )
+    .with_config("budget.turns.tokens = 5\nmodel = 'llamacpp/any'\n"),
+    wrong(
+        "a disabled skill that is disabled in words",
+        &["doctor"],
+        1,
+        &[
+            "`enabled` of `skills.config` must be true or false",
+            "change it in HOME/config.toml",
+        ],
+    )
+    .with_config("model = 'mock/mock'\n[[skills.config]]\nname = 'deploy'\nenabled = 'no'\n"),
+    wrong(
         "a question about an unknown key",
         &["config", "get", "modle"],
         1,
         &["`modle` is not set", "did you mean `model`?"],
     ),
+    wrong(
+        "a removal of a key that is not set",
+        &["config", "unset", "model"],
+        1,
+        &[
+            "`model` is not set in HOME/config.toml, so nothing was removed",
+            "`raddle config list --origin` shows where each value comes from",
+        ],
+    ),
+    wrong(
+        "a removal of a misspelt key",
+        &["config", "unset", "modle"],
+        1,
+        &[
+            "`modle` is not set in HOME/config.toml",
+            "did you mean `model`?",
+        ],
+    )
+    .with_config("model = 'x'\n"),
     wrong(
         "a number as the model",
         &["config", "set", "model", "7"],
@@ -184,8 +310,83 @@ pub(super) const TABLE: &[WrongInput] = &[
         1,
         &[
             "HOME/config.toml is there already",
-            "change it with `raddle config set KEY VALUE`, or replace it with --force",
+            "change it with `raddle config set model llamacpp/any`, or replace it with --force",
         ],
     )
     .with_config("model = 'x'\n"),
+    wrong(
+        "an MCP server without a program",
+        &["mcp", "get", "x"],
+        1,
+        &[
+            "the MCP server `x` cannot be used: it has neither `command` nor `url`",
+            "set `command` for a program, or `url` for an HTTP server, in HOME/config.toml",
+        ],
+    )
+    .with_config("[mcp_servers.x]\nenabled = true\n"),
+    wrong(
+        "an MCP server with a token in the file",
+        &["doctor"],
+        1,
+        &[
+            "the MCP server `x` cannot be used: `bearer_token` is not supported",
+            "put the token into an environment variable, and name that with `bearer_token_env_var`",
+            "change it in HOME/config.toml",
+        ],
+    )
+    .with_config("[mcp_servers.x]\nurl = 'http://h'\nbearer_token = 'x'\n"),
+    wrong(
+        "an MCP server with a misspelt key",
+        &["doctor"],
+        1,
+        &[
+            "`tool_timeout_secs` under [mcp_servers.x] is not used here",
+            "(did you mean `tool_timeout_sec`?)",
+        ],
+    )
+    .with_config("[mcp_servers.x]\ncommand = 'x'\ntool_timeout_secs = 5\n"),
+    wrong(
+        "MCP servers that are no table",
+        &["mcp", "list"],
+        0,
+        &["`mcp_servers` must be a table, in HOME/config.toml"],
+    )
+    .with_config("mcp_servers = 'x'\n"),
+    wrong(
+        "an MCP server that is not configured",
+        &["mcp", "get", "fils"],
+        1,
+        &["no MCP server is named `fils`; use one of files"],
+    )
+    .with_config("[mcp_servers.files]\ncommand = 'x'\n"),
+    wrong(
+        "the removal of an MCP server where none is configured",
+        &["mcp", "remove", "files"],
+        1,
+        &[
+            "no MCP server is named `files`, and none is configured",
+            "`raddle mcp add` adds one",
+        ],
+    ),
+    wrong(
+        "an MCP server with an invalid name",
+        &["mcp", "add", "my files", "--", "npx"],
+        1,
+        &[
+            "the MCP server `my files` cannot be used",
+            "its name may have only letters, digits and `_-:@/.`; use another name",
+        ],
+    ),
+    wrong(
+        "an MCP server with an address of another kind",
+        &["mcp", "add", "x", "--url", "ftp://h"],
+        1,
+        &["`url` must be an address with http:// or https://"],
+    ),
+    wrong(
+        "an MCP server with a timeout of 0",
+        &["config", "set", "mcp_servers.x.tool_timeout_sec", "0"],
+        1,
+        &["`tool_timeout_sec` under [mcp_servers.x] must be a number of seconds above 0"],
+    ),
 ];

@@ -57,6 +57,36 @@ pub(super) const TABLE: &[WrongInput] = &[
         ],
     ),
     wrong(
+        "a further folder that is missing",
+        &["exec", "--add-dir", "/nowhere", "hi"],
+        2,
+        &[
+            "cannot use --add-dir /nowhere",
+            "name another path",
+            "No such file or directory",
+        ],
+    ),
+    wrong(
+        "a further folder that is a file",
+        &["exec", "--add-dir", "{HOME}/file", "hi"],
+        2,
+        &[
+            "cannot use --add-dir HOME/file",
+            "name another path",
+            "it is no folder",
+        ],
+    )
+    .with_files(&[("file", "")]),
+    wrong(
+        "a path for the sandbox that is missing",
+        &["sandbox", "--write", "/nowhere", "--", "true"],
+        1,
+        &[
+            "cannot use /nowhere; name an existing path",
+            "No such file or directory",
+        ],
+    ),
+    wrong(
         "a working folder that is missing",
         &["exec", "--cd", "/nowhere", "hi"],
         2,

@@ -4,6 +4,40 @@ use super::{WrongInput, wrong};
 
 pub(super) const TABLE: &[WrongInput] = &[
     wrong(
+        "messages of no size",
+        &["app-server", "--max-message-bytes", "0"],
+        2,
+        &[
+            "invalid value '0' for '--max-message-bytes <BYTES>'",
+            "the first message of a client would not fit; give at least 1024",
+        ],
+    ),
+    wrong(
+        "an empty host name",
+        &["app-server", "--allow-host", ""],
+        2,
+        &[
+            "a value is required for '--allow-host <NAME>'",
+            "try '--help'",
+        ],
+    ),
+    wrong(
+        "an empty variable of a token",
+        &[
+            "exec",
+            "--remote",
+            "unix://",
+            "--remote-auth-token-env",
+            "",
+            "hi",
+        ],
+        2,
+        &[
+            "a value is required for '--remote-auth-token-env <NAME>'",
+            "try '--help'",
+        ],
+    ),
+    wrong(
         "an unknown transport",
         &["app-server", "--listen", "tcp://127.0.0.1:1"],
         2,

@@ -38,6 +38,31 @@ pub(super) const TABLE: &[WrongInput] = &[
         &["the provider `nope` is unknown", "give its address with --base-url URL"],
     ),
     wrong(
+        "an address that is none, for the first configuration",
+        &["init", "--model", "own/m", "--base-url", "nonsense", "--yes"],
+        1,
+        &[
+            "--base-url cannot be used",
+            "`nonsense` is not a valid base_url",
+            "it must begin with https:// or http://",
+        ],
+    ),
+    wrong(
+        "an address without a host, for the first configuration",
+        &["init", "--model", "own/m", "--base-url", "http://", "--yes"],
+        1,
+        &[
+            "`http://` is not a valid base_url",
+            "write one like http://127.0.0.1:8080/v1",
+        ],
+    ),
+    wrong(
+        "an empty address, for the first configuration",
+        &["init", "--model", "own/m", "--base-url", "", "--yes"],
+        2,
+        &["a value is required for '--base-url <URL>'", "try '--help'"],
+    ),
+    wrong(
         "no key",
         &["exec", "hi"],
         1,
@@ -129,7 +154,7 @@ pub(super) const TABLE: &[WrongInput] = &[
         &[
             "provider: own does not answer on 127.0.0.1:1",
             "Connection refused",
-            "start its model server, or correct base_url of [model_providers.own] in HOME/config.toml",
+            "start its model server, or set base_url of [model_providers.own] in HOME/config.toml",
         ],
     )
     .with_config("model = 'own/m'\n[model_providers.own]\nbase_url = 'http://127.0.0.1:1/v1'\n"),

@@ -15,7 +15,9 @@ pub(crate) async fn handle(
 ) -> Result<McpResourceReadResponse, WireError> {
     let params = request.params;
     let settings = threads::settings_of(&state, params.thread_id).await?;
-    let read = state.mcp.read_resource(settings.as_ref(), &params.server, &params.uri);
+    let read = state
+        .mcp
+        .read_resource(settings.as_ref(), &params.server, &params.uri);
     Ok(McpResourceReadResponse {
         contents: read.await?,
         origin_call_id: params.origin_call_id,

@@ -1,0 +1,23 @@
+//! The folders that the operator trusts: `trust_level` under `[projects."/path"]`.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::State;
+
+/// Returns whether the operator trusts a workspace, or `None` if the configuration does not say.
+/// `folders` are its folder and those above it, up to the root of its repository; the first that
+/// the configuration names decides. Blocks on the disk.
+pub fn trust(config: &State, folders: &[PathBuf]) -> Option<bool> {
+    let projects = config.value("projects")?.as_table()?;
+    folders.iter().find_map(|folder| {
+        let real = std::fs::canonicalize(folder).ok();
+        let is_named = |path: &str| {
+            let path = Path::new(path);
+            path == folder || real.as_deref() == Some(path)
+        };
+        let mut entries = projects.iter();
+        let (_, entry) = entries.find(|(path, _)| is_named(path))?;
+        let level = entry.get("trust_level")?.as_str()?;
+        Some(level == "trusted")
+    })
+}

@@ -1,0 +1,57 @@
+//! The pace at which broken streams are opened again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+/// Interval between two streams that are opened, after the first.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Paces the streams of one server: a server that breaks each stream at once is not called in a
+/// busy loop, and a stream with an event over the limit is not opened again.
+#[derive(Debug, Default)]
+pub(super) struct StreamPacer {
+    next: Mutex<Option<Instant>>,
+    is_refused: AtomicBool,
+}
+
+impl StreamPacer {
+    /// Waits until a stream may be opened.
+    pub(super) async fn wait(&self) {
+        sleep_until(self.reserve(Instant::now())).await;
+    }
+
+    fn reserve(&self, now: Instant) -> Instant {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let reserved = next.map_or(now, |it| it.max(now));
+        *next = Some(reserved + INTERVAL);
+        reserved
+    }
+
+    /// Refuses the next stream: it would deliver the same event again.
+    pub(super) fn refuse(&self) {
+        self.is_refused.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the stream to be opened is refused.
+    pub(super) fn take_refusal(&self) -> bool {
+        self.is_refused.swap(false, Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_stream_is_opened_at_once_and_later_ones_in_turn() {
+        let (pacer, now) = (StreamPacer::default(), Instant::now());
+        let starts = [0, 0, 100, 5000].map(|ms| {
+            let reserved = pacer.reserve(now + Duration::from_millis(ms));
+            reserved.duration_since(now).as_millis()
+        });
+        assert_eq!(starts, [0, 250, 500, 5000]);
+    }
+}

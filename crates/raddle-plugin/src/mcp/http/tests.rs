@@ -1,0 +1,317 @@
+//! The HTTP client against a server on this machine.
+
+use std::convert::Infallible;
+
+use futures_util::StreamExt as _;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::http::request::Parts;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use rmcp::model::{ClientRequest, PingRequest, RequestId};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::*;
+
+/// Returns the response to a request.
+type Respond = dyn Fn(&Parts, Value) -> Response<Full<Bytes>> + Send + Sync;
+
+/// Serves requests on a port of this machine, and returns its address.
+pub(crate) async fn serve(
+    respond: impl Fn(&Parts, Value) -> Response<Full<Bytes>> + Send + Sync + 'static,
+) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let respond: Arc<Respond> = Arc::new(respond);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let respond = respond.clone();
+            let service = service_fn(move |request: Request<Incoming>| {
+                let respond = respond.clone();
+                async move {
+                    let (head, body) = request.into_parts();
+                    let body = body.collect().await.expect("a body").to_bytes();
+                    let body = match serde_json::from_slice(&body) {
+                        Ok(body) => body,
+                        Err(_) => Value::from(String::from_utf8_lossy(&body)),
+                    };
+                    Ok::<_, Infallible>(respond(&head, body))
+                }
+            });
+            let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+            tokio::spawn(connection);
+        }
+    });
+    format!("http://{address}")
+}
+
+/// Builds a response with headers.
+pub(crate) fn reply(
+    status: u16,
+    headers: &[(&str, &str)],
+    body: impl Into<Bytes>,
+) -> Response<Full<Bytes>> {
+    let mut response = Response::builder().status(status);
+    for (name, value) in headers {
+        response = response.header(*name, *value);
+    }
+    let body = Full::new(body.into());
+    response.body(body).expect("a response")
+}
+
+const JSON: (&str, &str) = ("content-type", "application/json; charset=utf-8");
+const EVENTS: (&str, &str) = ("content-type", "text/event-stream");
+const RESULT: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+const ERROR: &str = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no"}}"#;
+
+fn ping() -> ClientJsonRpcMessage {
+    let ping = ClientRequest::PingRequest(PingRequest::default());
+    ClientJsonRpcMessage::request(ping, RequestId::Number(1))
+}
+
+fn client() -> HttpClient {
+    HttpClient::new(ModelClient::new())
+}
+
+/// Posts a ping, and describes the outcome in a line.
+async fn outcome(client: &HttpClient, url: &str, session: Option<&str>) -> String {
+    let posted = client
+        .post_message_with_max_sse_event_size(
+            url.into(),
+            ping(),
+            session.map(Arc::from),
+            None,
+            HashMap::new(),
+            64,
+        )
+        .await;
+    match posted {
+        Ok(StreamableHttpPostResponse::Accepted) => "accepted".to_owned(),
+        Ok(StreamableHttpPostResponse::Json(_, session)) => format!("json {session:?}"),
+        Ok(StreamableHttpPostResponse::Sse(mut events, _)) => {
+            let mut texts = Vec::new();
+            while let Some(event) = events.next().await {
+                texts.push(match event {
+                    Ok(event) => event.data.unwrap_or_default(),
+                    Err(error) => error.to_string(),
+                });
+            }
+            format!("events {texts:?}")
+        }
+        Ok(other) => format!("{other:?}"),
+        Err(StreamableHttpError::AuthRequired(error)) => error.to_string(),
+        Err(StreamableHttpError::InsufficientScope(error)) => {
+            format!("scope {:?}", error.required_scope)
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test]
+async fn responses_mean_what_the_protocol_says() {
+    type Case = (
+        u16,
+        &'static [(&'static str, &'static str)],
+        &'static str,
+        &'static str,
+    );
+    const CASES: &[Case] = &[
+        (200, &[JSON], RESULT, "json None"),
+        (
+            200,
+            &[JSON, ("mcp-session-id", "s")],
+            RESULT,
+            r#"json Some("s")"#,
+        ),
+        (
+            200,
+            &[EVENTS],
+            "data: a\n\ndata: b\n\n",
+            r#"events ["a", "b"]"#,
+        ),
+        (
+            200,
+            &[EVENTS],
+            "data: 1234567890123456789012345678901234567890123456789012345678901234",
+            r#"events ["body error: an event of the MCP server is longer than 64 bytes"]"#,
+        ),
+        (202, &[], "", "accepted"),
+        (204, &[], "", "accepted"),
+        (400, &[JSON], ERROR, "json None"),
+        (404, &[], "gone", "Session expired (HTTP 404)"),
+        (
+            401,
+            &[("www-authenticate", "Bearer realm=x")],
+            "",
+            "authorization required: Bearer realm=x",
+        ),
+        (401, &[], "", "authorization required: Bearer"),
+        (
+            403,
+            &[("www-authenticate", "Bearer scope=\"a b\"")],
+            "",
+            r#"scope Some("a b")"#,
+        ),
+        (
+            403,
+            &[JSON],
+            ERROR,
+            r#"unexpected server response: HTTP 403 Forbidden: {"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no"}}"#,
+        ),
+        (429, &[JSON], ERROR, "HTTP 429"),
+        (503, &[], "later", "HTTP 503"),
+        (
+            200,
+            &[("content-type", "text/html")],
+            "<p>",
+            r#"Unexpected content type: Some("text/html")"#,
+        ),
+        (
+            302,
+            &[("location", "/login")],
+            "",
+            "Client error: the MCP server redirects to /login, in a way that loses the message; set `url` to that address",
+        ),
+    ];
+    let cases = Arc::new(Mutex::new(CASES.iter()));
+    let url = serve(move |_, _| {
+        let (status, headers, body, _) = cases.lock().expect("a lock").next().expect("a case");
+        reply(*status, headers, *body)
+    })
+    .await;
+    let client = client();
+    for (status, _, body, expected) in CASES {
+        let outcome = outcome(&client, &url, Some("s")).await;
+        assert_eq!(outcome, *expected, "{status} {body}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_response_fails() {
+    let url = serve(|_, _| reply(200, &[JSON], vec![b' '; (16 << 20) + 1])).await;
+    let expected = "Client error: the MCP server's response is longer than 16777216 bytes";
+    assert_eq!(outcome(&client(), &url, None).await, expected);
+}
+
+#[tokio::test]
+async fn redirects_stay_within_the_origin() {
+    let elsewhere = serve(|_, _| panic!("another origin was called")).await;
+    let url = serve(move |head, body| match head.uri.path() {
+        "/mcp" => reply(307, &[("location", "/mcp/")], ""),
+        "/mcp/" => {
+            assert_eq!(
+                (head.method.as_str(), &body["method"]),
+                ("POST", &json!("ping"))
+            );
+            assert_eq!(head.headers["mcp-session-id"], "s");
+            reply(200, &[JSON], RESULT)
+        }
+        "/loop" => reply(308, &[("location", "/loop")], ""),
+        _ => reply(307, &[("location", elsewhere.as_str())], ""),
+    })
+    .await;
+    for (path, expected) in [
+        ("/mcp", "json None"),
+        ("/loop", "and again"),
+        ("/other", "which is another origin"),
+    ] {
+        let outcome = outcome(&client(), &format!("{url}{path}"), Some("s")).await;
+        assert!(outcome.contains(expected), "{outcome}");
+    }
+}
+
+/// Tokens that are renewed when one is rejected.
+#[derive(Debug, Default)]
+struct CountedTokens(Mutex<usize>);
+
+impl TokenSource for CountedTokens {
+    fn token<'a>(
+        &'a self,
+        rejected: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<String>, HttpError>> {
+        let mut count = self.0.lock().expect("a lock");
+        if rejected == Some(count.to_string().as_str()) {
+            *count += 1;
+        }
+        let token = count.to_string();
+        Box::pin(async move { Ok(Some(token)) })
+    }
+}
+
+#[tokio::test]
+async fn a_rejected_token_is_renewed_once() {
+    for (accepted, expected) in [
+        ("Bearer 0", "json None"),
+        ("Bearer 1", "json None"),
+        ("Bearer 2", "authorization required: Bearer"),
+    ] {
+        let url = serve(
+            move |head, _| match head.headers["authorization"] == accepted {
+                true => reply(200, &[JSON], RESULT),
+                false => reply(401, &[], ""),
+            },
+        )
+        .await;
+        let client = client().with_tokens(Arc::new(CountedTokens::default()));
+        assert_eq!(outcome(&client, &url, None).await, expected, "{accepted}");
+        let is_challenged = expected != "json None";
+        assert_eq!(client.challenge().is_some(), is_challenged, "{accepted}");
+    }
+}
+
+#[tokio::test]
+async fn headers_of_the_configuration_are_checked() {
+    for (name, value, expected) in [
+        ("X-Team", "a", None),
+        ("a b", "c", Some("its name is invalid")),
+        ("X-Team", "a\nb", Some("not printable ASCII")),
+        ("Mcp-Session-Id", "a", Some("the protocol sets it")),
+    ] {
+        let headers = [(name.to_owned(), value.to_owned())];
+        let transport = connect(client(), "http://127.0.0.1:9/mcp", &headers);
+        let error = transport.err().map(|it| it.to_string());
+        match (error, expected) {
+            (None, None) => {}
+            (Some(error), Some(expected)) => assert!(error.contains(expected), "{error}"),
+            (error, expected) => panic!("{error:?} instead of {expected:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_lists_tools() {
+    let url = serve(|head, body| {
+        assert_eq!(head.headers["x-team"], "a");
+        let id = &body["id"];
+        match body["method"].as_str() {
+            Some("initialize") => {
+                let result = json!({
+                    "protocolVersion": "2025-06-18",
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "test", "version": "1"},
+                });
+                let text = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
+                reply(200, &[JSON, ("mcp-session-id", "s")], text)
+            }
+            Some("tools/list") => {
+                assert_eq!(head.headers["mcp-session-id"], "s");
+                assert_eq!(head.headers["mcp-protocol-version"], "2025-06-18");
+                let tool = json!({"name": "look", "inputSchema": {"type": "object"}});
+                let result = json!({"tools": [tool]});
+                let text = json!({"jsonrpc": "2.0", "id": id, "result": result});
+                reply(200, &[EVENTS], format!("id: 1\ndata: {text}\n\n"))
+            }
+            Some(_) => reply(202, &[], ""),
+            None => reply(405, &[], ""),
+        }
+    })
+    .await;
+    let headers = [("X-Team".to_owned(), "a".to_owned())];
+    let transport = connect(client(), &format!("{url}/mcp"), &headers).expect("a transport");
+    let service = rmcp::serve_client((), transport).await.expect("a session");
+    let tools = service.list_all_tools().await.expect("tools");
+    assert_eq!(tools.len(), 1);
+    assert_eq!(tools[0].name, "look");
+}

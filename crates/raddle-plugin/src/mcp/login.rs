@@ -1,0 +1,80 @@
+//! Logins at MCP servers that have a URL.
+
+use std::path::Path;
+
+use raddle_config::{McpServer, McpTransport};
+use raddle_core::ports::{McpError, McpLogin};
+use raddle_model::ModelClient;
+
+use super::oauth::{LoginOptions, OauthError, ServerTokens, StartedLogin, start_login};
+
+/// Starts a login at a server. `home` is the folder of the credentials. Without scopes, those that
+/// the server asks for are requested.
+pub async fn log_in(
+    home: &Path,
+    server: &McpServer,
+    scopes: Vec<String>,
+    client: ModelClient,
+) -> Result<McpLogin, McpError> {
+    let tokens = tokens(home, server, client)?;
+    let options = LoginOptions {
+        scopes,
+        ..LoginOptions::default()
+    };
+    let StartedLogin { page, end } = start_login(&tokens, options).await.map_err(failed)?;
+    Ok(McpLogin {
+        page,
+        end: Box::pin(async move { end.await.map_err(failed) }),
+    })
+}
+
+/// Forgets the login at a server. Returns whether there was one.
+pub async fn log_out(
+    home: &Path,
+    server: &McpServer,
+    client: ModelClient,
+) -> Result<bool, McpError> {
+    tokens(home, server, client)?
+        .log_out()
+        .await
+        .map_err(failed)
+}
+
+/// Whether the user is logged in at a server.
+pub(super) async fn is_logged_in(home: &Path, server: &McpServer, client: ModelClient) -> bool {
+    match tokens(home, server, client) {
+        Ok(tokens) => tokens.is_logged_in().await.unwrap_or_default(),
+        Err(_) => false,
+    }
+}
+
+/// Whether the configuration has a token for a server.
+pub(super) fn has_token(server: &McpServer) -> bool {
+    let McpTransport::Http {
+        bearer_token_env_var,
+        headers,
+        env_headers,
+        ..
+    } = &server.transport
+    else {
+        return false;
+    };
+    let is_token = |name: &String| name.eq_ignore_ascii_case("authorization");
+    bearer_token_env_var.is_some() || headers.keys().chain(env_headers.keys()).any(is_token)
+}
+
+/// Returns the stored tokens of a server.
+pub(super) fn tokens(
+    home: &Path,
+    server: &McpServer,
+    client: ModelClient,
+) -> Result<ServerTokens, McpError> {
+    match &server.transport {
+        McpTransport::Http { url, .. } => Ok(ServerTokens::new(home, &server.name, url, client)),
+        McpTransport::Stdio { .. } => Err(McpError::NoLogin(server.name.clone())),
+    }
+}
+
+fn failed(error: OauthError) -> McpError {
+    McpError::Failed(error.to_string())
+}

@@ -1,0 +1,96 @@
+//! The skills that the model is offered: the enabled ones of the user and of the administrator, and
+//! those of a workspace that the operator trusts.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use raddle_config::skills::is_enabled;
+use raddle_config::{Config, State, projects};
+use raddle_core::ports::{OfferedSkill, SkillOffer, Skills};
+use raddle_protocol::SkillScope;
+
+use crate::options::Options;
+use crate::services::files::PathAdmission;
+use crate::services::skill_roots::SkillRoots;
+use crate::services::skills::{self, SkillList};
+
+/// Reads the skills for threads, with the configuration of that moment.
+#[derive(Debug)]
+pub(crate) struct OfferedSkills {
+    options: Options,
+    config: Arc<Config>,
+    roots: SkillRoots,
+}
+
+impl OfferedSkills {
+    pub(crate) fn new(options: &Options, config: &Arc<Config>, roots: &SkillRoots) -> Self {
+        Self {
+            options: options.clone(),
+            config: config.clone(),
+            roots: roots.clone(),
+        }
+    }
+
+    fn admission(&self) -> PathAdmission {
+        PathAdmission::of_server(&self.options, &self.config).resolved()
+    }
+
+    /// Returns the configuration in force.
+    fn state(&self) -> Arc<State> {
+        let refreshed = self.config.refresh();
+        refreshed.unwrap_or_else(|_| self.config.state())
+    }
+
+    /// Returns a warning that the skills of a workspace are withheld.
+    fn warning(&self, root: &Path) -> String {
+        let root = root.display().to_string();
+        let key = toml::Value::from(root.as_str());
+        format!(
+            "The model does not get the skills of {root}, because that folder is not trusted. To \
+             trust it, add `[projects.{key}]` with `trust_level = \"trusted\"` to {}; the next turn \
+             offers them. With \"untrusted\" instead, this warning does not appear.",
+            self.config.user_file().display()
+        )
+    }
+}
+
+impl Skills for OfferedSkills {
+    fn offer(&self, cwd: &str) -> SkillOffer {
+        let shared = self.roots.folders();
+        if !Path::new(cwd).is_absolute() || !skills::have_folders(cwd, &shared) {
+            return SkillOffer::default();
+        }
+        let (config, admission) = (self.state(), self.admission());
+        let mut list = SkillList::new(&shared, &admission);
+        list.add_folder(cwd);
+        let entries = list.entries().into_iter();
+        let listed = entries.flat_map(|it| it.skills);
+        let enabled = listed.filter(|it| is_enabled(&config, &it.name, &it.path));
+        let (of_workspace, mut offered): (Vec<_>, Vec<_>) =
+            enabled.partition(|it| it.scope == SkillScope::Repo);
+        let folders = skills::repository_folders(Path::new(cwd));
+        let mut warning = None;
+        match projects::trust(&config, &folders) {
+            Some(true) => offered.extend(of_workspace),
+            Some(false) => {}
+            None if of_workspace.is_empty() => {}
+            None => warning = folders.last().map(|root| self.warning(root)),
+        }
+        offered.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.path.cmp(&b.path)));
+        let offered = offered.into_iter().map(|it| OfferedSkill {
+            is_hidden: admission.is_of_server(Path::new(&it.path)),
+            name: it.name,
+            description: it.description,
+            path: it.path,
+        });
+        SkillOffer {
+            skills: offered.collect(),
+            warning,
+        }
+    }
+
+    fn text(&self, cwd: &str, skill: &OfferedSkill) -> Option<String> {
+        let (shared, admission) = (self.roots.folders(), self.admission());
+        skills::text_of(Path::new(&skill.path), cwd, &shared, &admission)
+    }
+}

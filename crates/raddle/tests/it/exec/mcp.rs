@@ -1,0 +1,159 @@
+//! Tools of MCP servers in a turn.
+
+use super::*;
+
+/// A server on stdio, in Python.
+const SERVER: &str = include_str!("mcp_server.py");
+
+/// Writes a configuration with one server named `demo`, and more keys for it.
+fn configure(harness: &ExecHarness, keys: &str) {
+    // The home is hidden from MCP servers, so the program is an argument.
+    let text =
+        format!("[mcp_servers.demo]\ncommand = 'python3'\nargs = ['-c', '''{SERVER}''']\n{keys}\n");
+    fs::write(harness.home.path().join("config.toml"), text).expect("a configuration");
+}
+
+/// A model that waits for the servers, calls tools, and repeats the results.
+fn script(calls: &[(&str, &str)]) -> String {
+    let steps = calls.iter().map(|(tool, arguments)| {
+        format!("{{ call = 'mcp__demo__{tool}', arguments = {{ {arguments} }} }}")
+    });
+    let steps: Vec<String> = steps.collect();
+    format!(
+        "[[answer]]\nmatch = 'go'\nsteps = [{{ call = 'wait_for_mcp_servers', arguments = {{}} }}]\n\
+         [[answer]]\nmatch = 'connected'\nsteps = [{}]\n[[answer]]\nsteps = [{{ text = 'Done.' }}]",
+        steps.join(", ")
+    )
+}
+
+/// Runs a turn, and returns its `mcp_tool_call` items as they ended.
+fn calls(harness: &ExecHarness, words: &[&str]) -> Vec<Value> {
+    let mut words = words.to_vec();
+    words.extend(["--json", "go"]);
+    let output = harness.run(&words);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let ended = output.events().into_iter();
+    let ended = ended.filter(|it| it["type"] == "item.completed");
+    let items = ended.map(|it| it["item"].clone());
+    let mut items: Vec<Value> = items.filter(|it| it["type"] == "mcp_tool_call").collect();
+    // Calls of one answer run side by side.
+    items.sort_by_key(|it| it["id"].as_str().map(str::to_owned));
+    items
+}
+
+fn text(item: &Value) -> &str {
+    item["result"]["content"][0]["text"]
+        .as_str()
+        .unwrap_or_default()
+}
+
+#[test]
+fn a_tool_of_a_server_is_called_and_its_result_reaches_the_model() {
+    let harness = ExecHarness::new(&script(&[("add", "a = 2, b = 3")]));
+    configure(&harness, "");
+    let items = calls(&harness, &[]);
+    assert_eq!(items.len(), 1, "{items:?}");
+    assert_eq!(
+        (items[0]["server"].as_str(), items[0]["tool"].as_str()),
+        (Some("demo"), Some("add"))
+    );
+    assert_eq!(text(&items[0]), "5");
+    let requests = harness.mock.request_bodies();
+    let names = |request: &Value| {
+        let tools = request["tools"].as_array().cloned().unwrap_or_default();
+        let names = tools
+            .into_iter()
+            .map(|it| it["name"].as_str().unwrap_or_default().to_owned());
+        names.collect::<Vec<String>>()
+    };
+    assert!(
+        names(&requests[0]).contains(&"wait_for_mcp_servers".to_owned()),
+        "{:?}",
+        names(&requests[0])
+    );
+    let later = names(&requests[1]);
+    assert!(later.contains(&"mcp__demo__add".to_owned()), "{later:?}");
+    assert!(
+        !later.contains(&"wait_for_mcp_servers".to_owned()),
+        "{later:?}"
+    );
+    let last = requests.last().expect("a call")["input"].to_string();
+    assert!(last.contains("5"), "{last}");
+}
+
+#[test]
+fn a_server_runs_in_the_sandbox_of_its_thread() {
+    let harness = ExecHarness::new("");
+    let outside = tempfile::tempdir_in("/var/tmp").expect("a folder");
+    let (inside, outside) = (
+        harness.work.path().join("made"),
+        outside.path().join("made"),
+    );
+    let home = harness.home.path();
+    let write = |path: &Path| format!("path = '{}'", path.display());
+    let peek = format!("name = 'RADDLE_TEST_SECRET', path = '{}'", home.display());
+    let calls_to_make = [
+        ("write", write(&inside)),
+        ("write", write(&outside)),
+        ("peek", peek),
+    ];
+    let calls_to_make: Vec<(&str, &str)> = calls_to_make
+        .iter()
+        .map(|(tool, it)| (*tool, it.as_str()))
+        .collect();
+    let harness = ExecHarness {
+        mock: MockModel::start(&script(&calls_to_make)),
+        ..harness
+    };
+    configure(&harness, "default_tools_approval_mode = 'approve'");
+    let items = calls(&harness, &["--sandbox", "workspace-write"]);
+    let texts: Vec<&str> = items.iter().map(text).collect();
+    assert_eq!(texts[..2], ["done", "Read-only file system"], "{items:?}");
+    assert!(texts[2].starts_with("variable=None"), "{texts:?}");
+    assert!(!texts[2].contains("config.toml"), "{texts:?}");
+    assert!(inside.exists() && !outside.exists());
+}
+
+#[test]
+fn a_tool_that_may_change_something_needs_approval() {
+    let harness = ExecHarness::new(&script(&[
+        ("write", "path = 'made'"),
+        ("add", "a = 1, b = 1"),
+    ]));
+    configure(&harness, "");
+    let items = calls(
+        &harness,
+        &[
+            "-c",
+            "approval_policy=on-request",
+            "--sandbox",
+            "workspace-write",
+        ],
+    );
+    assert!(!harness.work.path().join("made").exists(), "{items:?}");
+    let added: Vec<&str> = items
+        .iter()
+        .filter(|it| it["tool"] == "add")
+        .map(text)
+        .collect();
+    assert_eq!(added, ["2"], "{items:?}");
+}
+
+#[test]
+fn a_server_that_ends_fails_its_call_and_not_the_turn() {
+    let harness = ExecHarness::new(&script(&[("die", "")]));
+    configure(&harness, "");
+    let items = calls(&harness, &[]);
+    assert_eq!(items[0]["status"], "failed", "{items:?}");
+}
+
+#[test]
+fn a_server_that_cannot_start_does_not_hold_up_a_turn() {
+    let harness = ExecHarness::new("[[answer]]\nsteps = [{ text = 'Done.' }]");
+    let text = "[mcp_servers.gone]\ncommand = 'no-such-program'\n\
+                [mcp_servers.hangs]\ncommand = 'sleep'\nargs = ['600']\n";
+    fs::write(harness.home.path().join("config.toml"), text).expect("a configuration");
+    let output = harness.run(&["--json", "go"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.out.contains("Done."), "{output:?}");
+}
