@@ -70,6 +70,19 @@ impl Threads {
                 | Command::StartQueued(_)
                 | Command::Steer(_)
         );
+        let has_input = matches!(
+            command,
+            Command::StartTurn(_)
+                | Command::Steer(_)
+                | Command::Enqueue(_)
+                | Command::ChangeQueued(_)
+        );
+        if has_input && let Ok(handle) = self.get(id).await {
+            let checked = handle.check_input(id, &mut command).await;
+            if let Err(error) = checked {
+                return (reply_to.reply)(Err(error));
+            }
+        }
         if may_have_briefs && let Ok(handle) = self.get(id).await {
             handle.brief(&mut command).await;
         }

@@ -20,6 +20,9 @@ pub enum AgentError {
         /// Name of that process.
         node: String,
     },
+    /// A hook rejected the input, for this reason.
+    #[error("a hook rejected the input: {0}")]
+    RejectedByHook(String),
     /// The journal was not available in time.
     #[error("the journal is not available; the thread was not started, try again")]
     Unavailable,

@@ -14,6 +14,7 @@ mod error;
 mod estimate;
 mod fork;
 mod health;
+mod hooks;
 mod images;
 mod instructions;
 mod liveness;

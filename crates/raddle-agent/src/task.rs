@@ -14,6 +14,7 @@ mod unload;
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use raddle_core::ports::{AppendError, Blobs, Journal};
@@ -22,7 +23,7 @@ use raddle_core::{
     RecordBody, Refusal, RequestNumber, Seq, Step, SubscriptionStart, Thread, ThreadId,
     ThreadWriter, Token, TurnId, WriterAction, WriterEnd,
 };
-use raddle_protocol::ThreadClosedNotification;
+use raddle_protocol::{Notification, ThreadClosedNotification};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -35,6 +36,7 @@ use self::subscribers::Subscribers;
 use self::turn_log::TurnLog;
 use self::unload::UnloadReason;
 use crate::context::History;
+use crate::hooks::NOTICES;
 use crate::images::show_in_notification;
 use crate::reply_to::CommandReply;
 use crate::threads::{Snapshot, ThreadRegistry};
@@ -82,6 +84,8 @@ pub(crate) enum TaskMessage {
         request: RequestNumber,
         reply: oneshot::Sender<bool>,
     },
+    /// A notification for the subscribers that is not a record.
+    Notice(Box<Notification>),
     /// Reads the thread as it is stored.
     Inspect(InspectFn),
     /// Unloads the thread gracefully.
@@ -107,6 +111,7 @@ impl TaskMessage {
             // Dropping the sender informs the caller.
             Self::Unsubscribe { .. }
             | Self::CannotAnswer { .. }
+            | Self::Notice(_)
             | Self::Inspect(_)
             | Self::Unload => {}
         }
@@ -154,6 +159,11 @@ pub(crate) struct Task {
     reports: mpsc::Receiver<Command>,
     /// Sender for reports of work.
     reporter: mpsc::Sender<Command>,
+    /// Notifications of hooks that work runs.
+    notices: mpsc::Receiver<Box<Notification>>,
+    notifier: mpsc::Sender<Box<Notification>>,
+    /// How often hooks continued the newest turn.
+    continuations: (Option<TurnId>, Arc<AtomicU32>),
     callers: BTreeMap<Token, Caller>,
     /// Head of the journal before the task started.
     initial_head: Seq,
@@ -195,6 +205,7 @@ impl Task {
         starter: Option<NewSubscriber>,
     ) -> Self {
         let (reporter, reports) = mpsc::channel(REPORTS);
+        let (notifier, notices) = mpsc::channel(NOTICES);
         let initial_head = writer.stored();
         let budget = shared.history_budget.clone();
         let history = match initial_head {
@@ -211,6 +222,9 @@ impl Task {
             inbox,
             reports,
             reporter,
+            notices,
+            notifier,
+            continuations: (None, Arc::default()),
             callers: BTreeMap::new(),
             initial_head,
             progress: Progress::default(),
@@ -402,6 +416,7 @@ impl Task {
         tokio::select! {
             biased;
             message = self.inbox.recv(), if !self.closed => self.receive(message),
+            Some(notice) = self.notices.recv() => self.notice(*notice),
             Some(command) = self.reports.recv() => self.report(command),
             joined = self.subscribers.next_catch_up() => self.subscribers.catch_up_ended(joined),
             () = pause => {}
@@ -429,6 +444,10 @@ impl Task {
     }
 
     fn report(&mut self, command: Command) {
+        // Work sends the notifications of its hooks first.
+        while let Ok(notice) = self.notices.try_recv() {
+            self.notice(*notice);
+        }
         if self.writer.offer(Envelope::report(command)).is_err() {
             // Reports are taken only when there is capacity.
             tracing::error!(thread = %self.id, "a report was lost");
@@ -496,6 +515,7 @@ impl Task {
                 let _ = reply.send(self.note_cannot_answer(request, subscriber));
                 return;
             }
+            TaskMessage::Notice(notice) => return self.notice(*notice),
             TaskMessage::Inspect(inspect) => return self.inspections.push(inspect),
             TaskMessage::Unload => {
                 self.closed = true;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use raddle_core::policy::Layer;
 use raddle_core::ports::{
-    BackgroundTerminal, Blobs, Journal, Model, Pages, ReadError, Rulebook, Skills, Tools, Webhook,
+    BackgroundTerminal, Blobs, BoxFuture, Hooks, Journal, Model, Pages, ReadError, Rulebook,
+    Skills, Tools, Webhook,
 };
 use raddle_core::{
     Command, CommandOutcome, CursorStatus, Epoch, Failure, IdempotentRequest, Input, ItemId,
@@ -22,6 +23,7 @@ use tracing::{Instrument, Span};
 use crate::context::HistoryBudget;
 use crate::counters::Counters;
 use crate::environment::{EnvironmentReader, Instructions};
+use crate::hooks::{HookRunner, NoticeSink, SessionStart};
 use crate::open::open;
 use crate::skills::may_name_skill;
 use crate::task::{
@@ -64,6 +66,8 @@ pub struct Options {
     pub rules: Arc<dyn Rulebook>,
     /// Webhook for requests while no client is attached, if the rules configure one.
     pub webhook: Arc<dyn Webhook>,
+    /// Hooks on events of threads.
+    pub hooks: Arc<dyn Hooks>,
     /// The skills that the model may use.
     pub skills: Arc<dyn Skills>,
     /// Source of the current time.
@@ -146,6 +150,7 @@ impl Threads {
             tools,
             rules,
             webhook,
+            hooks,
             skills,
             clock,
             node,
@@ -165,6 +170,7 @@ impl Threads {
                     tools,
                     rules,
                     webhook,
+                    hooks,
                 }),
                 clock,
                 node,
@@ -455,6 +461,7 @@ impl ThreadRegistry {
             sender,
             retention,
             snapshot,
+            session: SessionStart::new(writer.stored() == Seq::ZERO),
             shared: Arc::downgrade(self),
         };
         self.live().insert(id, handle.clone());
@@ -564,6 +571,7 @@ pub struct Handle {
     pub(crate) sender: mpsc::Sender<TaskMessage>,
     pub(crate) retention: Retention,
     snapshot: watch::Receiver<Snapshot>,
+    session: Arc<SessionStart>,
     shared: Weak<ThreadRegistry>,
 }
 
@@ -573,6 +581,16 @@ pub(crate) struct Snapshot {
     pub(crate) settings: Arc<Settings>,
     /// Status; `None` before the task has stored its first record.
     pub(crate) status: Option<Status>,
+}
+
+/// Sends notifications of hooks before the command that they are about.
+struct InboxNotices(mpsc::Sender<TaskMessage>);
+
+impl NoticeSink for InboxNotices {
+    fn send(&self, notification: Notification) -> BoxFuture<'_, ()> {
+        let notice = TaskMessage::Notice(Box::new(notification));
+        Box::pin(async move { drop(self.0.send(notice).await) })
+    }
 }
 
 impl Handle {
@@ -634,6 +652,28 @@ impl Handle {
                 .briefs(&settings, input, shared.now())
                 .await;
         }
+    }
+
+    /// Runs the hooks on the input of a command, if it has any. Fails if a hook rejects it.
+    pub(crate) async fn check_input(
+        &self,
+        thread: ThreadId,
+        command: &mut Command,
+    ) -> Result<(), AgentError> {
+        let Some(shared) = self.shared.upgrade() else {
+            return Ok(());
+        };
+        let runner = HookRunner {
+            hooks: shared.tool_gate.hooks.clone(),
+            notices: Arc::new(InboxNotices(self.sender.clone())),
+            thread,
+            turn: None,
+        };
+        let mut settings = self.settings();
+        if let Command::StartTurn(start) = command {
+            settings = Arc::new(start.change.clone().applied_to(&settings));
+        }
+        runner.check_input(&self.session, &settings, command).await
     }
 
     /// Returns queued input, the next without an id; empty if there is none.
@@ -730,6 +770,7 @@ impl std::fmt::Debug for TaskMessage {
             Self::Unsubscribe { .. } => "Unsubscribe",
             Self::CannotAnswer { .. } => "CannotAnswer",
             Self::Inspect(_) => "Inspect",
+            Self::Notice(_) => "Notice",
             Self::Unload => "Unload",
         })
     }

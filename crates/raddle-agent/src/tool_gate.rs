@@ -1,5 +1,6 @@
 //! The tool gate: interprets the model's tool calls, applies the policy, and runs them.
 
+mod hook_ruling;
 mod recheck;
 
 pub(crate) use recheck::Approvals;
@@ -13,8 +14,8 @@ use raddle_core::policy::{
     Act, ActKind, Amendment, DeadlineAction, ManagedLimits, Policy, Ruling, Verdict, proposed,
 };
 use raddle_core::ports::{
-    AmendError, BackgroundTerminal, Blobs, BoxFuture, ReportSink, Rulebook, ToolIntent, ToolJob,
-    ToolResult, ToolSpec, Tools, Webhook, WebhookDecision, WebhookError, WebhookRequest,
+    AmendError, BackgroundTerminal, Blobs, BoxFuture, Hooks, ReportSink, Rulebook, ToolIntent,
+    ToolJob, ToolResult, ToolSpec, Tools, Webhook, WebhookDecision, WebhookError, WebhookRequest,
 };
 use raddle_core::{
     Admission, Ask, AskCommand, AskPatch, AskTool, Command, CommandRun, CommandSource, EndTool,
@@ -24,6 +25,7 @@ use raddle_core::{
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
+use crate::hooks::HookRunner;
 use crate::images::NewImage;
 use crate::tool_name_rules;
 use crate::work::CALLS_MAX;
@@ -95,6 +97,7 @@ pub(crate) struct ToolGate {
     pub(crate) tools: Arc<dyn Tools>,
     pub(crate) rules: Arc<dyn Rulebook>,
     pub(crate) webhook: Arc<dyn Webhook>,
+    pub(crate) hooks: Arc<dyn Hooks>,
 }
 
 impl ToolGate {
@@ -376,21 +379,33 @@ pub(crate) async fn carry_out(
     gate: Arc<ToolGate>,
     blobs: Arc<dyn Blobs>,
     (job, approvals): (ToolJob, Approvals),
+    hooks: HookRunner,
     mut stop: watch::Receiver<()>,
     reports: mpsc::Sender<Command>,
 ) {
     let (item, body) = (job.item.id.clone(), job.item.body.clone());
+    let (call, settings) = (job.item.call.clone(), job.settings.clone());
     let stop_timeout = async {
         while stop.changed().await.is_ok() {}
         sleep(STOP_TIMEOUT).await;
     };
-    let result = tokio::select! {
+    let mut result = tokio::select! {
         biased;
         result = gate.run(job, approvals) => result,
         () = stop_timeout => {
-            ToolResult::new(ItemStatus::Interrupted, body, Output::failure(NOT_STOPPED))
+            ToolResult::new(ItemStatus::Interrupted, body.clone(), Output::failure(NOT_STOPPED))
         }
     };
+    // Hooks are about calls of the model.
+    if let Some(call) = call {
+        let names = gate.tools.names(&settings, &call);
+        let stopped = async { while stop.changed().await.is_ok() {} };
+        tokio::select! {
+            biased;
+            () = hooks.after_tool(&settings, (&call, &body), names, &mut result) => {}
+            () = stopped => {}
+        }
+    }
     let output = store_large_output(&*blobs, result.output, result.pictures, result.full).await;
     let diff = result.diff.map(Command::UpdateDiff);
     let stopped = result.status == ItemStatus::Interrupted;

@@ -162,6 +162,7 @@ mod tests {
             tools: Arc::new(NoTools),
             rules: Arc::new(FixedRules(Arc::new(policy))),
             webhook: Arc::new(NoWebhook),
+            hooks: Arc::new(raddle_core::ports::NoHooks),
         };
         for (tool, is_denied) in [("update_goal", true), ("other", false)] {
             let call = ToolCall {

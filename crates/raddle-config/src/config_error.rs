@@ -28,7 +28,7 @@ pub enum ConfigError {
 
 impl ConfigError {
     /// Returns the file that cannot be used.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         match self {
             Self::Syntax { path, .. } | Self::Read { path, .. } => path,
         }

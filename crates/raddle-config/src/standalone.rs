@@ -9,6 +9,7 @@ use raddle_protocol::{ConfigEdit, ConfigLayerSource, MergeStrategy, WriteStatus}
 
 use crate::config::{Config, ConfigWriter, State, check_table};
 use crate::config_error::{ConfigError, ConfigWriteError, KeyError};
+use crate::hooks::{self, Hook, HookSet};
 use crate::layers::Layer;
 use crate::models::{self, ModelsByProvider};
 use crate::overrides::{Override, value_of};
@@ -152,6 +153,17 @@ impl Configuration {
             overridden: is_overridden.then(|| self.origin(&path)),
             warning: keys::unknown_key_warning(&path),
         })
+    }
+
+    /// Returns all hooks.
+    pub fn hooks(&self) -> HookSet {
+        HookSet::read(&self.config.state())
+    }
+
+    /// Stores in the user's file that the current forms of these hooks are trusted, and returns
+    /// the file.
+    pub fn trust_hooks(&self, hooks: &[&Hook]) -> Result<String, ConfigWriteError> {
+        hooks::trust(&self.config, hooks)
     }
 
     /// Whether the `PATH` of commands includes the additions of the user's login shell.

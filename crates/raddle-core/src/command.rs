@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use crate::policy::Ruling;
 use crate::{
-    Ask, Briefed, Cause, CommandRun, Forked, GoalStatus, InjectedItem, Input, Item, ItemBody,
-    ItemId, ItemPart, ItemStatus, ModelEnd, Output, PlanStep, Price, Recovery, RequestAnswer,
-    RequestNumber, Span, ThreadStarted, Timestamp, TurnId, TurnKind, Usage,
+    Ask, Briefed, Cause, CommandRun, Forked, GoalStatus, HookPrompt, InjectedItem, Input, Item,
+    ItemBody, ItemId, ItemPart, ItemStatus, ModelEnd, Output, PlanStep, Price, Recovery,
+    RequestAnswer, RequestNumber, Span, ThreadStarted, Timestamp, TurnId, TurnKind, Usage,
 };
 use crate::{Epoch, Failure, Seq};
 
@@ -268,6 +268,17 @@ pub struct InputMessage {
     pub input: Vec<Input>,
     /// The client's own id for the message.
     pub client_id: Option<String>,
+    /// Text that hooks add to the message, for the model.
+    pub hook_prompt: Option<NewHookPrompt>,
+}
+
+/// Text of hooks that becomes an item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewHookPrompt {
+    /// Id of the item.
+    pub item: ItemId,
+    /// Text of the hooks.
+    pub prompt: HookPrompt,
 }
 
 /// Adds input to the running turn.

@@ -1,5 +1,6 @@
 //! The outside world as the rules see it: small traits that every implementation honours in full.
 
+mod hooks;
 mod mcp;
 mod model;
 mod pages;
@@ -9,6 +10,10 @@ mod summary;
 mod tools;
 mod webhook;
 
+pub use hooks::{
+    HookCall, HookEntry, HookEvent, HookLayer, HookObserver, HookOutcome, HookRuling, HookRun,
+    HookRunEnd, HookRunStatus, Hooks, NoHooks,
+};
 pub use mcp::{
     McpAuth, McpError, McpListener, McpLogin, McpServerSnapshot, McpServerState, McpServers,
     NoMcpServers,

@@ -1,4 +1,4 @@
-//! Tools that other processes offer to the agent.
+//! Tools that other processes offer to the agent, and hooks.
 //!
 //! [`McpRegistry`] runs the MCP servers of the configuration: one supervised instance per
 //! configuration, working folder and sandbox, shared by all threads of the process. [`McpTools`]
@@ -8,9 +8,13 @@
 //! No server holds up a turn: servers start in the background, the model is offered the tools of
 //! those that are connected, and learns which are not.
 //!
+//! [`CommandHooks`] runs the operator's commands on events of threads, behind the port for hooks.
+//!
 //! Below: the crate `rmcp` for the protocol, and `raddle-sandbox` for the processes. Above: the
 //! binary, which connects it to the agent.
 
+mod hooks;
 mod mcp;
 
+pub use hooks::{CommandHooks, HookOperator, HookOptions};
 pub use mcp::{McpRegistry, McpTools, NetworkAccess, Operator, Options, log_in, log_out};

@@ -5,6 +5,7 @@ mod daemon;
 mod debug;
 mod demo;
 mod exec;
+mod hooks;
 mod init;
 mod judge;
 mod login;
@@ -20,6 +21,7 @@ pub(crate) use daemon::{Daemon, DaemonCommand, DaemonStart, DaemonStatus, Daemon
 pub(crate) use debug::{DebugCommand, DebugModels};
 pub(crate) use demo::Demo;
 pub(crate) use exec::{Color, Exec, ExecCommand, ExecSandbox, Unattended};
+pub(crate) use hooks::{HooksCommand, HooksList, HooksTrust};
 pub(crate) use init::{Init, InitApproval};
 pub(crate) use judge::{Judge, JudgeApproval};
 pub(crate) use login::{Login, Logout};
@@ -147,6 +149,9 @@ pub(crate) enum Command {
     /// Read and change the configuration, without a server
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// List hooks, and trust them in their current form
+    #[command(subcommand)]
+    Hooks(HooksCommand),
     /// Add, list and remove MCP servers
     #[command(subcommand)]
     Mcp(McpCommand),

@@ -12,6 +12,7 @@ mod doctor;
 mod exec;
 mod generate;
 mod home;
+mod hooks;
 mod init;
 mod invocation;
 mod judge;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         Command::Login(args) => login::login(cli.config, args),
         Command::Logout(args) => login::logout(cli.config, args),
         Command::Config(command) => config::run(cli.config, command),
+        Command::Hooks(command) => hooks::run(cli.config, command),
         Command::Mcp(command) => mcp::run(cli.config, command),
         Command::Model(ModelCommand::List(args)) => model_list::run(cli.config, args),
         Command::Debug(DebugCommand::Models(args)) => debug_models::run(cli.config, args),

@@ -12,7 +12,7 @@ use raddle_core::ports::{
     PageQuery, Pages, ReadError, Rulebook, Summary, TurnEntry,
 };
 use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, Settings, ThreadId, TurnId};
-use raddle_plugin::{McpRegistry, McpTools, NetworkAccess};
+use raddle_plugin::{CommandHooks, HookOptions, McpRegistry, McpTools, NetworkAccess};
 use raddle_providers::clock::now;
 use raddle_providers::{ConfiguredModels, VendorClient};
 use raddle_rpc::{Connection, DialError, PeerListener, dial};
@@ -43,6 +43,7 @@ pub(crate) fn open(
         sandbox,
         commands,
         mcp,
+        hooks,
         hidden_paths: own,
         path,
         skills,
@@ -60,6 +61,14 @@ pub(crate) fn open(
         own: own.clone(),
         path: path.clone(),
         home: home.to_owned(),
+    });
+    let hooks = CommandHooks::new(HookOptions {
+        config: hooks,
+        launcher: launcher.clone(),
+        sandbox: sandbox.clone(),
+        operator: command_rules.clone(),
+        own: own.clone(),
+        path: path.clone(),
     });
     let built_in = BuiltInTools::new(raddle_tools::Options {
         launcher,
@@ -92,6 +101,7 @@ pub(crate) fn open(
             sandbox: sandbox_service,
         }),
         webhook: Arc::new(HttpWebhook::default()),
+        hooks: Arc::new(hooks),
         skills,
         clock: now,
         node,
@@ -166,6 +176,22 @@ impl raddle_plugin::Operator for CommandRules {
     fn objection(&self, words: &[String]) -> Option<String> {
         let script = raddle_tools::shell::parse_words(words);
         self.rules.policy().objection_to_configured(&script)
+    }
+
+    fn workspaces(&self, settings: &Settings) -> Vec<PathBuf> {
+        raddle_tools::workspaces(settings)
+    }
+}
+
+impl raddle_plugin::HookOperator for CommandRules {
+    fn hosts(&self) -> Option<egress::EgressRules> {
+        let hosts = Operator::hosts(self);
+        let log = |error: &HostsError| tracing::warn!(%error, "hooks have no network");
+        hosts.inspect_err(log).ok()
+    }
+
+    fn accepts_second(&self) -> bool {
+        self.commands.accepts_second()
     }
 
     fn workspaces(&self, settings: &Settings) -> Vec<PathBuf> {

@@ -44,6 +44,7 @@ pub async fn play(
         item: rng.id('u').as_str().into(),
         input,
         client_id: None,
+        hook_prompt: None,
     };
     let turn = start(live, TurnKind::Work, Some(message), rng, listener).await?;
     finish(live, outputs, grain, rng, listener).await?;

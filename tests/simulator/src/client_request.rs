@@ -129,6 +129,7 @@ impl SimWorld {
             item: ItemId::from(format!("u{minted}").as_str()),
             input: vec![Input::text(text)],
             client_id: None,
+            hook_prompt: None,
         };
         match request {
             ClientRequest::Turn {

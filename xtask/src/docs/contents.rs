@@ -28,6 +28,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
             "docs/models/",
             "docs/policy.md",
             "docs/mcp.md",
+            "docs/hooks.md",
             "docs/budgets.md",
             "docs/skills.md",
             "docs/rejoin.md",

@@ -1,13 +1,18 @@
 //! Effects of a thread: starting and cancelling them.
 
+use std::sync::Arc;
+
 use raddle_core::policy::Amendment;
 use raddle_core::ports::{Prompt, ToolJob};
-use raddle_core::{BeginTurn, Command, Effect, ItemId, RequestAnswer, Resolution, TurnId};
+use raddle_core::{
+    BeginTurn, Command, Effect, ItemId, RequestAnswer, Resolution, TurnId, TurnKind,
+};
 use tokio::sync::watch;
 use tracing::Instrument;
 
 use super::Task;
 use crate::estimate::UsageMeter;
+use crate::hooks::HookRunner;
 use crate::instructions::instructions;
 use crate::tool_gate::{Approvals, TaskReports, carry_out, tool_failed};
 use crate::tools::OfferedTools;
@@ -24,6 +29,13 @@ impl Task {
                 let settings = thread.effective_settings();
                 let tools = OfferedTools::of(&thread.settings().client_tools)
                     .with_goal(thread.has_active_goal());
+                let is_compaction_turn = thread
+                    .turn()
+                    .is_some_and(|it| it.kind == TurnKind::Compaction);
+                let turn = thread.turn().map(|it| it.id.clone());
+                if self.continuations.0 != turn {
+                    self.continuations = (turn.clone(), Arc::default());
+                }
                 let meter = UsageMeter::default();
                 let span = tracing::info_span!(
                     target: crate::SPANS,
@@ -59,6 +71,12 @@ impl Task {
                     clock: self.shared.clock,
                     call: *call,
                     meter: meter.clone(),
+                    hooks: self.hook_runner(turn),
+                    continuations: self.continuations.1.clone(),
+                    compaction_trigger: match is_compaction_turn {
+                        true => "manual",
+                        false => "auto",
+                    },
                     reports: self.reporter.clone(),
                 };
                 let (reporter, call) = (self.reporter.clone(), *call);
@@ -96,6 +114,15 @@ impl Task {
         }
     }
 
+    fn hook_runner(&self, turn: Option<TurnId>) -> HookRunner {
+        HookRunner {
+            hooks: self.shared.tool_gate.hooks.clone(),
+            notices: Arc::new(self.notifier.clone()),
+            thread: self.id,
+            turn,
+        }
+    }
+
     fn run_tool(&mut self, turn: TurnId, item: ItemId, effect: Effect) {
         let thread = self.writer.thread();
         let open = thread.turn().into_iter().flat_map(|it| &it.items);
@@ -112,6 +139,7 @@ impl Task {
         let (stop, stopped) = watch::channel(());
         let mut stop_signal = stopped.clone();
         let body = open.item.body.clone();
+        let hooks = self.hook_runner(Some(turn.clone()));
         let job = ToolJob {
             thread: self.id,
             turn,
@@ -128,7 +156,8 @@ impl Task {
         };
         let (gate, reporter) = (self.shared.tool_gate.clone(), self.reporter.clone());
         let blobs = self.blobs.clone();
-        let call = carry_out(gate, blobs, (job, approvals), stopped, reporter.clone());
+        let job = (job, approvals);
+        let call = carry_out(gate, blobs, job, hooks, stopped, reporter.clone());
         let running = tokio::spawn(call.instrument(span));
         self.work
             .insert_tool(effect, running.abort_handle(), item.clone(), stop);

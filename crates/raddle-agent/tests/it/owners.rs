@@ -40,6 +40,7 @@ pub fn node(folder: &Path, name: &str) -> (Threads, NodeLock) {
         tools: Arc::new(raddle_agent::NoTools),
         rules: Arc::new(raddle_agent::FixedRules::default()),
         webhook: Arc::new(raddle_agent::NoWebhook),
+        hooks: Arc::new(raddle_core::ports::NoHooks),
         skills: Arc::new(raddle_agent::NoSkills),
         clock: || Timestamp(1_000_000),
         node: name.to_owned(),

@@ -18,6 +18,7 @@ async fn a_queued_message_becomes_a_turn_in_another_process() {
         item: "q1".into(),
         input: vec![Input::text("and then?")],
         client_id: None,
+        hook_prompt: None,
     };
     let enqueue = Command::Enqueue(Enqueue {
         message,

@@ -438,7 +438,8 @@ impl Thread {
     fn complete_item(&mut self, it: &ItemCompleted) {
         self.with_turn(|turn| {
             turn.items.retain(|open| open.item.id != it.item.id);
-            if it.item.call.is_some() {
+            // The model must read text of hooks, even where it wanted to end the turn.
+            if it.item.call.is_some() || matches!(it.item.body, ItemBody::HookPrompt(_)) {
                 turn.unread = true;
             }
             match it.item.body {

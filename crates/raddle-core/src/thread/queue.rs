@@ -128,6 +128,7 @@ pub(super) fn begin(
             item: queued.item,
             input: queued.input,
             client_id: queued.client_id,
+            hook_prompt: None,
         }),
         change: Box::default(),
         briefs: it.briefs,

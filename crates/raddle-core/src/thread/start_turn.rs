@@ -1,9 +1,10 @@
 //! Input: it begins a turn, or joins the running one.
 
-use super::{Decision, OpenTurn, Thread, manage};
+use super::{Decision, OpenTurn, Thread, item_text, manage};
 use crate::{
-    ChangeSettings, CommandOutcome, Event, InputAccepted, InputMessage, RecordBody, Refusal,
-    StartTurn, Steer, Timestamp, TurnId, TurnKind, TurnStarted,
+    ChangeSettings, CommandOutcome, Event, InputAccepted, InputMessage, ItemBody, ItemCompleted,
+    ItemStarted, ItemStatus, NewHookPrompt, RecordBody, Refusal, StartTurn, Steer, Timestamp,
+    TurnId, TurnKind, TurnStarted,
 };
 
 pub(super) fn decide(
@@ -23,7 +24,7 @@ pub(super) fn decide(
         takes_input(turn)?;
         let message = start.message.ok_or(Refusal::EmptyInput)?;
         bodies.extend(thread.joining_briefs(start.briefs));
-        bodies.push(input(&turn.id, message, start.principal, now));
+        bodies.extend(input(&turn.id, message, start.principal, now));
         return Ok(Decision {
             bodies,
             outcome: CommandOutcome::Joined {
@@ -45,7 +46,9 @@ pub(super) fn decide(
     bodies.extend(
         start
             .message
-            .map(|message| input(&start.turn, message, start.principal, now)),
+            .map(|message| input(&start.turn, message, start.principal, now))
+            .into_iter()
+            .flatten(),
     );
     Ok(Decision {
         bodies,
@@ -67,7 +70,7 @@ pub(super) fn steer(thread: &Thread, steer: Steer, now: Timestamp) -> Result<Dec
         return Err(Refusal::EmptyInput);
     }
     let mut bodies: Vec<RecordBody> = thread.joining_briefs(steer.briefs).collect();
-    bodies.push(input(&turn.id, steer.message, steer.principal, now));
+    bodies.extend(input(&turn.id, steer.message, steer.principal, now));
     Ok(Decision {
         bodies,
         outcome: CommandOutcome::Joined {
@@ -84,16 +87,35 @@ fn takes_input(turn: &OpenTurn) -> Result<(), Refusal> {
     }
 }
 
+/// Accepts a message, and then the text that hooks add to it.
 fn input(
     turn: &TurnId,
-    message: InputMessage,
+    mut message: InputMessage,
     principal: Option<String>,
     now: Timestamp,
-) -> RecordBody {
-    Event::InputAccepted(InputAccepted {
+) -> Vec<RecordBody> {
+    let hook_prompt = message.hook_prompt.take();
+    let accepted = Event::InputAccepted(InputAccepted {
         turn: turn.clone(),
         item: message.into_item(now),
         principal,
-    })
-    .into()
+    });
+    let mut bodies = vec![accepted.into()];
+    if let Some(NewHookPrompt { item, prompt }) = hook_prompt {
+        let mut item = item_text::new_item(item, ItemBody::HookPrompt(prompt), now);
+        bodies.push(
+            Event::ItemStarted(ItemStarted {
+                turn: turn.clone(),
+                item: item.clone(),
+                gate: None,
+                ruling: None,
+            })
+            .into(),
+        );
+        item.status = ItemStatus::Completed;
+        item.completed_at = Some(now);
+        let turn = turn.clone();
+        bodies.push(Event::ItemCompleted(ItemCompleted { turn, item }).into());
+    }
+    bodies
 }

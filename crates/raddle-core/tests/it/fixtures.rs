@@ -73,6 +73,7 @@ fn message(item: &str, text: &str) -> InputMessage {
             vec![Input::text(text)]
         },
         client_id: None,
+        hook_prompt: None,
     }
 }
 

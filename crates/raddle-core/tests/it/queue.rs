@@ -19,6 +19,7 @@ fn enqueue(item: &str, bytes: usize) -> Command {
             item: item.into(),
             input: input(bytes),
             client_id: None,
+            hook_prompt: None,
         },
         principal: None,
     })

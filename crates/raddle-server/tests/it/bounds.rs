@@ -332,6 +332,7 @@ fn read_only_threads(deps: AgentDeps) -> Threads {
         tools: Arc::new(NoTools),
         rules: Arc::new(FixedRules(Arc::new(policy))),
         webhook: Arc::new(NoWebhook),
+        hooks: Arc::new(raddle_core::ports::NoHooks),
         skills: deps.skills,
         clock: || Timestamp(1_700_000_000_000),
         node: "test".to_owned(),

@@ -337,6 +337,7 @@ async fn start_turn(threads: &Threads, id: ThreadId, image: Image) {
                 path: None,
             }],
             client_id: None,
+            hook_prompt: None,
         }),
         change: Box::default(),
         briefs: Vec::new(),

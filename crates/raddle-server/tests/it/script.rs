@@ -95,6 +95,7 @@ fn as_node(
             tools: Arc::new(raddle_agent::NoTools),
             rules: Arc::new(raddle_agent::FixedRules::default()),
             webhook: Arc::new(raddle_agent::NoWebhook),
+            hooks: Arc::new(raddle_core::ports::NoHooks),
             skills: deps.skills,
             clock: || Timestamp(1_700_000_000_000),
             node,

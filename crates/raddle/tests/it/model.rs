@@ -5,6 +5,7 @@ mod budget;
 mod fallback;
 mod file_holds;
 mod grants;
+mod hooks;
 mod keys;
 mod limited_reads;
 mod log_spans;

@@ -1,9 +1,16 @@
-//! `hooks/list`: the hooks that apply in some folders. The server runs none.
+//! `hooks/list`: the hooks that apply in some folders. Only the operator's files define hooks, so
+//! they are the same in every folder.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use raddle_config::{Hook, HookConfig, HookSet, HookTrust};
+use raddle_core::ports::HookLayer;
 use raddle_protocol::methods::HooksList;
-use raddle_protocol::{HooksListEntry, HooksListResponse};
+use raddle_protocol::{
+    CommandHookMetadata, HookErrorInfo, HookEventName, HookMetadata, HookSource, HookTrustStatus,
+    HooksListEntry, HooksListResponse,
+};
 
 use crate::call::Request;
 use crate::services::{ServerState, files, threads};
@@ -13,7 +20,7 @@ pub(crate) async fn handle(
     state: Arc<ServerState>,
     request: Request<HooksList>,
 ) -> Result<HooksListResponse, WireError> {
-    let params = request.params;
+    let Request { params, session } = request;
     let mut folders = params.cwds;
     files::check_cwds(&folders)?;
     match params.thread_id {
@@ -30,13 +37,88 @@ pub(crate) async fn handle(
         }
         None => {}
     }
+    let permit = state.home.acquire_shared().await?;
+    let read = move || {
+        let set = HookConfig::of(&state.config).load();
+        set.map(|set| entry(&set, &state.hidden_paths()))
+    };
+    let found = match permit.run(read).await? {
+        // An observer reads no files of the user.
+        Ok(_) if session.is_observer() => entry(&HookSet::default(), &[]),
+        Ok(found) => found,
+        // The file that has become unusable names no hooks, and none runs.
+        Err(error) => HooksListEntry {
+            cwd: String::new(),
+            errors: vec![HookErrorInfo {
+                message: error.to_string(),
+                path: error.path().display().to_string(),
+            }],
+            hooks: Vec::new(),
+            warnings: Vec::new(),
+        },
+    };
     let entries = folders.into_iter().map(|cwd| HooksListEntry {
         cwd,
-        errors: Vec::new(),
-        hooks: Vec::new(),
-        warnings: Vec::new(),
+        ..found.clone()
     });
     Ok(HooksListResponse {
         data: entries.collect(),
+    })
+}
+
+/// Returns the entry of any folder.
+fn entry(set: &HookSet, hidden: &[PathBuf]) -> HooksListEntry {
+    let errors = set.errors.iter().map(|it| HookErrorInfo {
+        message: it.message.clone(),
+        path: it.path.display().to_string(),
+    });
+    let mut warnings = set.warnings.clone();
+    for hook in &set.hooks {
+        let scripts = hook.scripts().into_iter();
+        let mut unseen = scripts.filter(|it| hidden.iter().any(|folder| it.starts_with(folder)));
+        if let Some(script) = unseen.next() {
+            warnings.push(format!(
+                "the hook `{}` fails in the sandbox: {} is in a folder of Raddle, which is hidden \
+                 there; move the script to another folder",
+                hook.key,
+                script.display()
+            ));
+        }
+    }
+    HooksListEntry {
+        cwd: String::new(),
+        errors: errors.collect(),
+        hooks: set.hooks.iter().map(metadata).collect(),
+        warnings,
+    }
+}
+
+fn metadata(hook: &Hook) -> HookMetadata {
+    HookMetadata::Command(CommandHookMetadata {
+        command: hook.command.clone(),
+        current_hash: hook.current_hash.clone(),
+        display_order: hook.display_order,
+        enabled: hook.enabled,
+        event_name: HookEventName::from(hook.event.wire_name()),
+        is_managed: hook.layer == HookLayer::System,
+        key: hook.key.clone(),
+        source: match hook.layer {
+            HookLayer::System => HookSource::System,
+            HookLayer::User => HookSource::User,
+        },
+        source_path: hook.source_path.display().to_string(),
+        timeout_sec: hook.timeout.as_secs(),
+        trust_status: match hook.trust() {
+            HookTrust::Managed => HookTrustStatus::Managed,
+            HookTrust::Trusted => HookTrustStatus::Trusted,
+            HookTrust::Modified => HookTrustStatus::Modified,
+            HookTrust::Untrusted => HookTrustStatus::Untrusted,
+        },
+        run_async: false,
+        additional_context_limit: None,
+        environment_id: None,
+        matcher: hook.matcher.clone(),
+        plugin_id: None,
+        status_message: hook.status_message.clone(),
     })
 }

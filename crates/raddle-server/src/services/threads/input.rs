@@ -51,6 +51,7 @@ pub(crate) async fn message(
         item: wire::ItemId::mint(),
         input: Vec::new(),
         client_id,
+        hook_prompt: None,
     };
     for (part, image) in parts {
         let stored = match image {
@@ -78,6 +79,7 @@ pub(crate) fn message_to_queue(
         item: wire::ItemId::mint(),
         input: input.into_iter().filter_map(|it| part(it, None)).collect(),
         client_id,
+        hook_prompt: None,
     })
 }
 

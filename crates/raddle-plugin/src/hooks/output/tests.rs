@@ -1,0 +1,97 @@
+use serde_json::json;
+
+use super::*;
+
+fn decision(event: HookEvent, code: i32, stdout: &str, stderr: &str) -> Decision {
+    let exit = HookExit {
+        code: Some(code),
+        stdout: stdout.as_bytes().to_vec(),
+        stderr: stderr.as_bytes().to_vec(),
+        is_truncated: false,
+    };
+    Decision::of(event, &exit)
+}
+
+fn specific(members: Value) -> String {
+    json!({ "hookSpecificOutput": members }).to_string()
+}
+
+#[test]
+fn a_hook_asks_or_denies_and_never_allows() {
+    let deny = |why: &str| HookRuling::Deny(why.to_owned());
+    let ask = |why: &str| HookRuling::Ask(why.to_owned());
+    let by =
+        |it: &str| specific(json!({ "permissionDecision": it, "permissionDecisionReason": "w" }));
+    for (code, stdout, stderr, expected) in [
+        (0, String::new(), "", HookRuling::Pass),
+        (0, "some text".to_owned(), "", HookRuling::Pass),
+        (2, String::new(), "not now\n", deny("not now")),
+        (2, String::new(), "", deny(NO_REASON)),
+        (0, by("deny"), "", deny("w")),
+        (0, by("ask"), "", ask("w")),
+        (0, by("allow"), "", HookRuling::Pass),
+        (
+            0,
+            json!({"decision": "block", "reason": "w"}).to_string(),
+            "",
+            deny("w"),
+        ),
+        (
+            0,
+            json!({"decision": "approve"}).to_string(),
+            "",
+            HookRuling::Pass,
+        ),
+        (
+            0,
+            json!({"continue": false, "stopReason": "w"}).to_string(),
+            "",
+            deny("w"),
+        ),
+    ] {
+        let actual = decision(HookEvent::PreToolUse, code, &stdout, stderr);
+        assert_eq!(actual.ruling, expected, "{stdout}");
+        assert!(!actual.has_failed(), "{stdout}");
+    }
+}
+
+#[test]
+fn a_hook_that_fails_decides_nothing() {
+    for (code, stdout) in [
+        (1, String::new()),
+        (0, "{".to_owned()),
+        (0, json!({"decision": "maybe"}).to_string()),
+        (0, specific(json!({ "permissionDecision": "perhaps" }))),
+        (0, specific(json!({ "updatedInput": 7 }))),
+    ] {
+        let actual = decision(HookEvent::PreToolUse, code, &stdout, "oops");
+        assert_eq!(actual.ruling, HookRuling::Pass, "{stdout}");
+        assert!(
+            actual.has_failed() && actual.updated_input.is_none(),
+            "{stdout}"
+        );
+    }
+}
+
+#[test]
+fn text_is_context_where_a_hook_decides_nothing_else() {
+    for (event, expected) in [
+        (HookEvent::SessionStart, Some("be kind")),
+        (HookEvent::UserPromptSubmit, Some("be kind")),
+        (HookEvent::PostToolUse, None),
+        (HookEvent::Stop, None),
+    ] {
+        let actual = decision(event, 0, "be kind\n", "");
+        assert_eq!(actual.context.as_deref(), expected, "{event:?}");
+    }
+    let answer = specific(json!({ "additionalContext": "note" }));
+    let actual = decision(HookEvent::PostToolUse, 0, &answer, "");
+    assert_eq!(actual.context.as_deref(), Some("note"));
+    let long = "x".repeat(CONTEXT_BYTES_MAX + 1);
+    let actual = decision(HookEvent::SessionStart, 0, &long, "");
+    assert!(
+        actual
+            .context
+            .is_some_and(|it| it.len() < long.len() + 4 && it.ends_with('…'))
+    );
+}
