@@ -16,6 +16,9 @@ _VERSION = "2026.8.31"
 _PROGRAM = Path(__file__).with_name("mcp_hostile_program.py")
 #: Servers, folders and threads of a folder. A pile would have a process for each thread.
 _SERVERS, _THREADS = 10, 50
+#: Threads that are started and archived, and those before the first measurement, which fill caches.
+_ROUNDS, _ROUNDS_OF_PROOF, _ROUNDS_BEFORE = 100, 1000, 100
+_DESCRIPTORS_MORE, _MEMORY_KIB_MORE = 8, 16 << 10
 #: Time until no process is left after the server was killed.
 _END_S = 2
 #: Tools that a server lists only to clients which ask the user for it.
@@ -175,6 +178,44 @@ def no_piles(bench):
     )
 
 
+def rounds(bench):
+    _rounds(bench, _ROUNDS)
+
+
+def rounds_at_full_size(bench):
+    _rounds(bench, _ROUNDS_OF_PROOF)
+
+
+def _rounds(bench, count):
+    """Threads that start, use a server and are archived leave nothing behind."""
+    names = ["s0", "s1"]
+    servers = {it: {"command": sys.executable, "args": [_PROGRAM, it], **APPROVED} for it in names}
+    configure(bench, servers)
+    client = McpClient(bench)
+    client.wait_until_connected(names)
+    sizes = []
+    for number in range(count + _ROUNDS_BEFORE):
+        if number == _ROUNDS_BEFORE:
+            sizes.append((client.descriptors(), client.memory_kib()))
+        started = client.call("thread/start", {"cwd": str(bench.workspace)})
+        client.thread = started["thread"]["id"]
+        _, item = client.call_tool(names[number % 2], "act")
+        require_equal("the call", item["status"], "completed")
+        client.call("thread/archive", {"threadId": client.thread})
+    require_equal("the servers", _running(bench), names)
+    sizes.append((client.descriptors(), client.memory_kib()))
+    (descriptors, memory), (descriptors_after, memory_after) = sizes
+    require(
+        descriptors_after <= descriptors + _DESCRIPTORS_MORE,
+        f"{descriptors} descriptors became {descriptors_after} in {count} rounds",
+    )
+    require(
+        memory_after <= memory + _MEMORY_KIB_MORE,
+        f"{memory} KiB became {memory_after} KiB in {count} rounds",
+    )
+    client.leave()
+
+
 def _running(bench):
     """Returns the name of each running server: its program is the first argument of the interpreter."""
     found = []
@@ -193,4 +234,9 @@ CHECKS = {
     "mcp-servers": reference_servers,
     "mcp-same-tools": same_tools,
     "mcp-processes": no_piles,
+    "mcp-rounds": rounds,
+}
+#: With 1,000 threads.
+PROOFS = {
+    "mcp-rounds-full": rounds_at_full_size,
 }

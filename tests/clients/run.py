@@ -140,7 +140,7 @@ CHECKS = {
     **SIDE_BY_SIDE,
 }
 #: Checks that are too large for CI. They run only by name, for `cargo xtask prove`.
-PROOFS = vscode.PROOFS | mcp_hostile.PROOFS
+PROOFS = vscode.PROOFS | mcp_servers.PROOFS | mcp_hostile.PROOFS
 
 #: The attempts of a check that depends on time.
 _TRIES = 3
