@@ -100,6 +100,7 @@ routes! {
     "collaborationMode/list" => collaboration_mode::list,
     "experimentalFeature/list" => experimental_feature::list,
     "mcpServerStatus/list" => mcp_server_status::list,
+    "mcpServer/oauth/login" => mcp_server::oauth::login,
     "mcpServer/resource/read" => mcp_server::resource::read,
     "mcpServer/tool/call" => mcp_server::tool::call,
     "app/list" => app::list,

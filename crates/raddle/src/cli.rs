@@ -23,7 +23,7 @@ pub(crate) use exec::{Color, Exec, ExecCommand, ExecSandbox, Unattended};
 pub(crate) use init::{Init, InitApproval};
 pub(crate) use judge::{Judge, JudgeApproval};
 pub(crate) use login::{Login, Logout};
-pub(crate) use mcp::{McpAdd, McpCommand, McpGet, McpList, McpRemove};
+pub(crate) use mcp::{McpAdd, McpCommand, McpGet, McpList, McpLogin, McpLogout, McpRemove};
 pub(crate) use model::{ModelCommand, ModelList};
 pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use shell::{Completions, Man};

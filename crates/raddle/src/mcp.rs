@@ -1,6 +1,7 @@
 //! `raddle mcp`: the MCP servers of the configuration, without a server.
 
 mod add;
+mod login;
 mod view;
 
 use std::process::ExitCode;
@@ -15,16 +16,18 @@ use crate::config;
 use crate::home::Home;
 use crate::log;
 
-pub(crate) fn run(mut overrides: Vec<Override>, command: McpCommand) -> Result<ExitCode> {
+pub(crate) fn run(overrides: Vec<Override>, command: McpCommand) -> Result<ExitCode> {
     let opened = |settings: &SettingArgs| {
-        overrides.extend(settings.config.iter().cloned());
-        config::open(&Home::find()?, overrides)
+        let all = overrides.iter().chain(&settings.config).cloned();
+        config::open(&Home::find()?, all.collect())
     };
     match command {
         McpCommand::Add(args) => add::run(&opened(&args.settings)?, &args),
         McpCommand::List(args) => list(&opened(&args.settings)?, &args),
         McpCommand::Get(args) => get(&opened(&args.settings)?, &args),
         McpCommand::Remove(args) => remove(&opened(&args.settings)?, &args),
+        McpCommand::Login(args) => login::log_in(&overrides, &args),
+        McpCommand::Logout(args) => login::log_out(&overrides, &args),
     }
 }
 

@@ -1,2 +1,3 @@
+pub(crate) mod oauth;
 pub(crate) mod resource;
 pub(crate) mod tool;

@@ -134,7 +134,7 @@ async fn methods_that_are_not_in_the_table_share_one_line() {
     }
     // It is in the table, and not served.
     client
-        .ask("mcpServer/oauth/login", json!({}))
+        .ask("thread/approveGuardianDeniedAction", json!({}))
         .await
         .expect_err("not served");
     let page = metrics(&*pages).await;
@@ -142,7 +142,7 @@ async fn methods_that_are_not_in_the_table_share_one_line() {
         &page,
         &[
             "raddle_requests_total{method=\"unknown\",outcome=\"method_not_found\"} 100",
-            "raddle_requests_total{method=\"mcpServer/oauth/login\",outcome=\"method_not_found\"} 1",
+            "raddle_requests_total{method=\"thread/approveGuardianDeniedAction\",outcome=\"method_not_found\"} 1",
         ],
     );
     assert!(!page.contains("made/up"), "{page}");

@@ -18,6 +18,10 @@ pub(crate) enum McpCommand {
     Get(McpGet),
     /// Remove an MCP server from your config.toml
     Remove(McpRemove),
+    /// Log in at an MCP server with a URL, through its page in your browser
+    Login(McpLogin),
+    /// Remove the stored login at an MCP server
+    Logout(McpLogout),
 }
 
 #[derive(Debug, Args)]
@@ -83,6 +87,30 @@ pub(crate) struct McpGet {
 
 #[derive(Debug, Args)]
 pub(crate) struct McpRemove {
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs,
+
+    /// Name of the server
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpLogin {
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs,
+
+    /// Name of the server
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+
+    /// Scopes to request, separated by commas; without them, those that the server asks for
+    #[arg(long, value_name = "SCOPES", value_delimiter = ',')]
+    pub(crate) scopes: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpLogout {
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
 
