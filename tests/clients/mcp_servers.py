@@ -4,7 +4,9 @@ The same `config.toml` is given to the real Codex, and both must offer the same 
 """
 
 import json
+import statistics
 import sys
+import time
 from pathlib import Path
 
 from harness import require, require_equal, run_client, wait_until
@@ -16,6 +18,8 @@ _VERSION = "2026.8.31"
 _PROGRAM = Path(__file__).with_name("mcp_hostile_program.py")
 #: Servers, folders and threads of a folder. A pile would have a process for each thread.
 _SERVERS, _THREADS = 10, 50
+#: Turns of a median, and the delay that servers may cause.
+_TURNS, _DELAY_S = 15, 0.05
 #: Threads that are started and archived, and those before the first measurement, which fill caches.
 _ROUNDS, _ROUNDS_OF_PROOF, _ROUNDS_BEFORE = 100, 1000, 100
 _DESCRIPTORS_MORE, _MEMORY_KIB_MORE = 8, 16 << 10
@@ -178,6 +182,36 @@ def no_piles(bench):
     )
 
 
+def no_waiting(bench):
+    """Servers that do not connect delay no model call: the first turn of a thread takes as long as without servers."""
+    bench.has_limit = True
+    good = {f"s{it}": {"command": sys.executable, "args": [_PROGRAM, f"s{it}"]} for it in range(15)}
+    hanging = {f"h{it}": {"command": sys.executable, "args": [_PROGRAM, "hangs"]} for it in range(3)}
+    dead = {f"d{it}": {"command": sys.executable, "args": [_PROGRAM, "ends"]} for it in range(2)}
+    times = []
+    for servers in ({}, good | hanging | dead):
+        model = configure(bench, servers)
+        client = McpClient(bench)
+        if servers:
+            client.wait_until_connected(good)
+        times.append(statistics.median(_first_turn_s(client, bench) for _ in range(_TURNS)))
+        require("wait_for_mcp_servers" in model.tools()[-1] or not servers, "no server is starting")
+        client.leave()
+    without, beside = times
+    require(
+        beside - without < _DELAY_S,
+        f"a first turn took {beside:.3f} s beside servers, and {without:.3f} s without",
+    )
+
+
+def _first_turn_s(client, bench):
+    client.thread = client.call("thread/start", {"cwd": str(bench.workspace)})["thread"]["id"]
+    begun = time.monotonic()
+    turn = client.turn("hello")
+    require_equal("how the turn ended", turn.status, "completed")
+    return time.monotonic() - begun
+
+
 def rounds(bench):
     _rounds(bench, _ROUNDS)
 
@@ -234,6 +268,7 @@ CHECKS = {
     "mcp-servers": reference_servers,
     "mcp-same-tools": same_tools,
     "mcp-processes": no_piles,
+    "mcp-no-waiting": no_waiting,
     "mcp-rounds": rounds,
 }
 #: With 1,000 threads.

@@ -75,6 +75,7 @@ import examples
 import https
 import llama
 import mcp_hostile
+import mcp_http
 import mcp_page
 import mcp_servers
 import network
@@ -135,6 +136,7 @@ CHECKS = {
     **aimock.CHECKS,
     **planted.CHECKS,
     **mcp_servers.CHECKS,
+    **mcp_http.CHECKS,
     **mcp_page.CHECKS,
     **mcp_hostile.CHECKS,
     **SIDE_BY_SIDE,
