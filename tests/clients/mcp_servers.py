@@ -4,7 +4,9 @@ The same `config.toml` is given to the real Codex, and both must offer the same 
 """
 
 import json
+import statistics
 import sys
+import time
 from pathlib import Path
 
 from harness import require, require_equal, run_client, wait_until
@@ -16,6 +18,11 @@ _VERSION = "2026.8.31"
 _PROGRAM = Path(__file__).with_name("mcp_hostile_program.py")
 #: Servers, folders and threads of a folder. A pile would have a process for each thread.
 _SERVERS, _THREADS = 10, 50
+#: Turns of a median, and the delay that servers may cause.
+_TURNS, _DELAY_S = 15, 0.05
+#: Threads that are started and archived, and those before the first measurement, which fill caches.
+_ROUNDS, _ROUNDS_OF_PROOF, _ROUNDS_BEFORE = 100, 1000, 100
+_DESCRIPTORS_MORE, _MEMORY_KIB_MORE = 8, 16 << 10
 #: Time until no process is left after the server was killed.
 _END_S = 2
 #: Tools that a server lists only to clients which ask the user for it.
@@ -175,6 +182,74 @@ def no_piles(bench):
     )
 
 
+def no_waiting(bench):
+    """Servers that do not connect delay no model call: the first turn of a thread takes as long as without servers."""
+    bench.has_limit = True
+    good = {f"s{it}": {"command": sys.executable, "args": [_PROGRAM, f"s{it}"]} for it in range(15)}
+    hanging = {f"h{it}": {"command": sys.executable, "args": [_PROGRAM, "hangs"]} for it in range(3)}
+    dead = {f"d{it}": {"command": sys.executable, "args": [_PROGRAM, "ends"]} for it in range(2)}
+    times = []
+    for servers in ({}, good | hanging | dead):
+        model = configure(bench, servers)
+        client = McpClient(bench)
+        if servers:
+            client.wait_until_connected(good)
+        times.append(statistics.median(_first_turn_s(client, bench) for _ in range(_TURNS)))
+        require("wait_for_mcp_servers" in model.tools()[-1] or not servers, "no server is starting")
+        client.leave()
+    without, beside = times
+    require(
+        beside - without < _DELAY_S,
+        f"a first turn took {beside:.3f} s beside servers, and {without:.3f} s without",
+    )
+
+
+def _first_turn_s(client, bench):
+    client.thread = client.call("thread/start", {"cwd": str(bench.workspace)})["thread"]["id"]
+    begun = time.monotonic()
+    turn = client.turn("hello")
+    require_equal("how the turn ended", turn.status, "completed")
+    return time.monotonic() - begun
+
+
+def rounds(bench):
+    _rounds(bench, _ROUNDS)
+
+
+def rounds_at_full_size(bench):
+    _rounds(bench, _ROUNDS_OF_PROOF)
+
+
+def _rounds(bench, count):
+    """Threads that start, use a server and are archived leave nothing behind."""
+    names = ["s0", "s1"]
+    servers = {it: {"command": sys.executable, "args": [_PROGRAM, it], **APPROVED} for it in names}
+    configure(bench, servers)
+    client = McpClient(bench)
+    client.wait_until_connected(names)
+    sizes = []
+    for number in range(count + _ROUNDS_BEFORE):
+        if number == _ROUNDS_BEFORE:
+            sizes.append((client.descriptors(), client.memory_kib()))
+        started = client.call("thread/start", {"cwd": str(bench.workspace)})
+        client.thread = started["thread"]["id"]
+        _, item = client.call_tool(names[number % 2], "act")
+        require_equal("the call", item["status"], "completed")
+        client.call("thread/archive", {"threadId": client.thread})
+    require_equal("the servers", _running(bench), names)
+    sizes.append((client.descriptors(), client.memory_kib()))
+    (descriptors, memory), (descriptors_after, memory_after) = sizes
+    require(
+        descriptors_after <= descriptors + _DESCRIPTORS_MORE,
+        f"{descriptors} descriptors became {descriptors_after} in {count} rounds",
+    )
+    require(
+        memory_after <= memory + _MEMORY_KIB_MORE,
+        f"{memory} KiB became {memory_after} KiB in {count} rounds",
+    )
+    client.leave()
+
+
 def _running(bench):
     """Returns the name of each running server: its program is the first argument of the interpreter."""
     found = []
@@ -193,4 +268,10 @@ CHECKS = {
     "mcp-servers": reference_servers,
     "mcp-same-tools": same_tools,
     "mcp-processes": no_piles,
+    "mcp-no-waiting": no_waiting,
+    "mcp-rounds": rounds,
+}
+#: With 1,000 threads.
+PROOFS = {
+    "mcp-rounds-full": rounds_at_full_size,
 }

@@ -75,6 +75,7 @@ import examples
 import https
 import llama
 import mcp_hostile
+import mcp_http
 import mcp_page
 import mcp_servers
 import network
@@ -135,12 +136,13 @@ CHECKS = {
     **aimock.CHECKS,
     **planted.CHECKS,
     **mcp_servers.CHECKS,
+    **mcp_http.CHECKS,
     **mcp_page.CHECKS,
     **mcp_hostile.CHECKS,
     **SIDE_BY_SIDE,
 }
 #: Checks that are too large for CI. They run only by name, for `cargo xtask prove`.
-PROOFS = vscode.PROOFS | mcp_hostile.PROOFS
+PROOFS = vscode.PROOFS | mcp_servers.PROOFS | mcp_hostile.PROOFS
 
 #: The attempts of a check that depends on time.
 _TRIES = 3

@@ -141,9 +141,20 @@ class StdioClient(Client):
 
     def peak_memory_kib(self):
         """Returns the largest resident size of the server so far."""
+        return self._status("VmHWM:")
+
+    def memory_kib(self):
+        """Returns the resident size of the server."""
+        return self._status("VmRSS:")
+
+    def descriptors(self):
+        """Returns the number of the server's open descriptors."""
+        return len(list(Path(f"/proc/{self._server.pid}/fd").iterdir()))
+
+    def _status(self, key):
         lines = Path(f"/proc/{self._server.pid}/status").read_text().splitlines()
-        (peak,) = (it.split()[1] for it in lines if it.startswith("VmHWM:"))
-        return int(peak)
+        (value,) = (it.split()[1] for it in lines if it.startswith(key))
+        return int(value)
 
     def stderr(self):
         return self._log.read_text(errors="replace")
