@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -288,9 +289,25 @@ impl McpRegistry {
     }
 }
 
-/// Returns a digest of a server's configuration.
+/// Returns a digest of everything that a server's configuration contains.
 pub(crate) fn identity(server: &McpServer) -> String {
-    HEXLOWER.encode(&Sha256::digest(format!("{server:?}")))
+    let mut hasher = DigestHasher(Sha256::new());
+    server.hash(&mut hasher);
+    HEXLOWER.encode(&hasher.0.finalize())
+}
+
+/// Passes what is hashed to a digest.
+struct DigestHasher(Sha256);
+
+impl Hasher for DigestHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Not used: the digest is the result.
+    fn finish(&self) -> u64 {
+        0
+    }
 }
 
 impl McpServers for McpRegistry {
