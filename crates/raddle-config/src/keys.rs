@@ -565,7 +565,7 @@ mod tests {
             ),
             (
                 "[mcp_servers.a]\ncommand = ['x']\nenv_vars = [{ name = 'B', source = 'far' }]\n\
-                 startup_timeout_sec = inf\ntool_timeout_sec = 0\nstartup_timeuot_sec = 1\n\
+                 startup_timeout_sec = inf\ntool_timeout_sec = 0\nstartup_timeout_secs = 1\n\
                  tools.t.approval_mode = 'never'\n",
                 vec![
                     "`command` under [mcp_servers.a] must be a string",
@@ -573,7 +573,7 @@ mod tests {
                     "`startup_timeout_sec` under [mcp_servers.a] must be a number of seconds above 0",
                     "`tool_timeout_sec` under [mcp_servers.a] must be a number of seconds above 0",
                     "`approval_mode` under [mcp_servers.a.tools.t] must be one of auto, prompt, writes, approve",
-                    "`startup_timeuot_sec` under [mcp_servers.a] is not used here (did you mean `startup_timeout_sec`?)",
+                    "`startup_timeout_secs` under [mcp_servers.a] is not used here (did you mean `startup_timeout_sec`?)",
                 ],
             ),
             (

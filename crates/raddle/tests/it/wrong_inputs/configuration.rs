@@ -354,9 +354,9 @@ pub(super) const TABLE: &[WrongInput] = &[
     .with_config("mcp_servers = 'x'\n"),
     wrong(
         "an MCP server that is not configured",
-        &["mcp", "get", "fils"],
+        &["mcp", "get", "filess"],
         1,
-        &["no MCP server is named `fils`; use one of files"],
+        &["no MCP server is named `filess`; use one of files"],
     )
     .with_config("[mcp_servers.files]\ncommand = 'x'\n"),
     wrong(
