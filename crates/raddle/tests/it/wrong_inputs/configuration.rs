@@ -354,9 +354,9 @@ pub(super) const TABLE: &[WrongInput] = &[
     .with_config("mcp_servers = 'x'\n"),
     wrong(
         "an MCP server that is not configured",
-        &["mcp", "get", "filess"],
+        &["mcp", "get", "docs"],
         1,
-        &["no MCP server is named `filess`; use one of files"],
+        &["no MCP server is named `docs`; use one of files"],
     )
     .with_config("[mcp_servers.files]\ncommand = 'x'\n"),
     wrong(
