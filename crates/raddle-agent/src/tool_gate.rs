@@ -177,11 +177,11 @@ impl ToolGate {
             ToolIntent::Act(act) => {
                 let ruling = tool_name_rules::of_act(&policy, settings, granted, &names, &act);
                 let at_deadline = unattended.at_deadline(&ruling);
-                // Without a sandbox a timeout never approves.
+                // Without a sandbox a timeout never approves. An MCP server may have effects elsewhere.
                 let is_sandboxed = matches!(
                     settings.sandbox,
                     Sandbox::ReadOnly { .. } | Sandbox::WorkspaceWrite { .. }
-                );
+                ) && !matches!(act.kind, ActKind::McpTool { .. });
                 Judgement {
                     admission: admission(&act, &ruling, &body, call, expires_at),
                     body,

@@ -37,11 +37,12 @@ pub(crate) fn tool_result(
                 CallError::Stopped => ItemStatus::Interrupted,
                 _ => ItemStatus::Failed,
             };
+            let error = shortened(&error.to_string());
             let text = format!(
                 "The call of {} on {} failed: {error}",
                 call.tool, call.server
             );
-            call.error = Some(error.to_string());
+            call.error = Some(error);
             return ToolResult::new(status, ItemBody::Mcp(call), Output::failure(text));
         }
     };
@@ -127,7 +128,7 @@ impl Content {
 }
 
 /// Returns a text without its middle, if it is too long.
-fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     if text.len() <= TEXT_BYTES_MAX {
         return text.to_owned();
     }

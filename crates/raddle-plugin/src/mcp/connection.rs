@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use raddle_config::{McpServer, McpTransport};
 use raddle_core::Settings;
-use raddle_sandbox::{ChildProcess, Output};
+use raddle_sandbox::Output;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::{ClientLifecycleMode, RoleClient, ServiceError, serve_client_with_lifecycle};
@@ -15,7 +15,7 @@ use tracing::Instrument;
 
 use super::handler::Handler;
 use super::http::{self, HttpClient, HttpError};
-use super::launch::{LaunchDeps, LaunchError, NetworkAccess, ServerProcess};
+use super::launch::{LaunchDeps, LaunchError, NetworkAccess, ProcessGuard, ServerProcess};
 use super::login;
 use super::stdio::StdioTransport;
 
@@ -76,15 +76,8 @@ pub(crate) struct Connection {
 
 /// The process of a connected server. Dropping it ends the process.
 pub(crate) struct OpenProcess {
-    process: ServerProcessParts,
+    guard: ProcessGuard,
     stderr: watch::Receiver<String>,
-}
-
-/// The parts of a process that are left when its pipes are in use.
-struct ServerProcessParts {
-    control: raddle_sandbox::Control,
-    exit: raddle_sandbox::Exit,
-    _sandbox: raddle_sandbox::ConfinedProcess,
 }
 
 impl OpenProcess {
@@ -95,7 +88,7 @@ impl OpenProcess {
 
     /// Waits until the process has ended.
     pub(crate) async fn ended(&mut self) {
-        self.process.exit.ended().await;
+        self.guard.ended().await;
     }
 
     /// Waits until the process has ended and all of its stderr was read.
@@ -108,7 +101,7 @@ impl OpenProcess {
     /// closed.
     pub(crate) async fn end(mut self) {
         if timeout(EXIT_TIMEOUT, self.ended()).await.is_err() {
-            self.process.control.end();
+            self.guard.end();
             self.ended().await;
         }
     }
@@ -124,23 +117,14 @@ pub(crate) async fn connect(
     match &server.transport {
         McpTransport::Http { url, .. } => connect_url(deps, server, url, handler).await,
         McpTransport::Stdio { .. } => {
-            let ServerProcess { process, sandbox } = deps.start(server, settings).await?;
-            let ChildProcess {
+            let ServerProcess {
                 input,
                 stdout,
                 stderr,
-                control,
-                exit,
-            } = process;
-            let Some(input) = input else {
-                return Err(LaunchError::Internal.into());
-            };
+                guard,
+            } = deps.start(server, settings).await?;
             let mut process = OpenProcess {
-                process: ServerProcessParts {
-                    control,
-                    exit,
-                    _sandbox: sandbox,
-                },
+                guard,
                 stderr: log_stderr(server.name.clone(), stderr),
             };
             let transport = StdioTransport::new(server.name.clone(), input, stdout);

@@ -24,6 +24,9 @@ use super::tool_table::ToolTable;
 /// it, the next use starts the server again.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
+/// Longest description of a failure. Parts of it come from the server.
+const ERROR_BYTES_MAX: usize = 4 << 10;
+
 /// How often the idle time is checked.
 const IDLE_CHECK: Duration = Duration::from_secs(30);
 
@@ -203,10 +206,14 @@ impl Supervisor {
                 connected = self.connect(&tools_changed) => connected,
             };
             let error = match connected {
-                Err(error) => Failure {
-                    needs_login: matches!(error, ConnectError::NeedsLogin { .. }),
-                    text: error.to_string(),
-                },
+                Err(error) => {
+                    let mut text = error.to_string();
+                    text.truncate(text.floor_char_boundary(ERROR_BYTES_MAX));
+                    Failure {
+                        needs_login: matches!(error, ConnectError::NeedsLogin { .. }),
+                        text,
+                    }
+                }
                 Ok((connection, session)) => {
                     tracing::info!(
                         tools = session.tools.all().count(),

@@ -11,9 +11,9 @@ use raddle_core::Settings;
 use raddle_model::ModelClient;
 use raddle_sandbox::egress::EgressRules;
 use raddle_sandbox::{
-    ChildProcess, ConfinedProcess, Confinement, ConfinementError, Launch, Launcher, Network,
-    Policy, ProgramError, SandboxRefusal, SandboxService, SearchPath, StartError, Stdio,
-    environment, named_program, own_path,
+    ChildProcess, ConfinedProcess, Confinement, ConfinementError, Control, Exit, Input, Launch,
+    Launcher, Network, Output, Policy, ProgramError, SandboxRefusal, SandboxService, SearchPath,
+    StartError, Stdio, environment, named_program, own_path,
 };
 
 use super::tool_name::folder_name;
@@ -97,9 +97,56 @@ pub(crate) enum LaunchError {
 
 /// A running MCP server.
 pub(crate) struct ServerProcess {
-    pub(crate) process: ChildProcess,
-    /// The sandbox, which must be kept until the process has ended.
-    pub(crate) sandbox: ConfinedProcess,
+    pub(crate) input: Input,
+    pub(crate) stdout: Output,
+    pub(crate) stderr: Option<Output>,
+    pub(crate) guard: ProcessGuard,
+}
+
+/// The process of an MCP server. Dropping it ends the process. The sandbox, with its claim on the
+/// folders that the process may write, is kept until the process has ended.
+pub(crate) struct ProcessGuard {
+    control: Control,
+    /// `None` once the process has ended.
+    parts: Option<(Exit, ConfinedProcess)>,
+}
+
+impl ProcessGuard {
+    /// Waits until the process runs.
+    async fn started(&mut self) -> Result<(), StartError> {
+        match &mut self.parts {
+            Some((exit, _)) => exit.started().await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until the process has ended.
+    pub(crate) async fn ended(&mut self) {
+        if let Some((exit, _)) = &mut self.parts {
+            exit.ended().await;
+            self.parts = None;
+        }
+    }
+
+    /// Ends the process, without waiting.
+    pub(crate) fn end(&self) {
+        self.control.end();
+    }
+}
+
+impl Drop for ProcessGuard {
+    fn drop(&mut self) {
+        let Some((mut exit, sandbox)) = self.parts.take() else {
+            return;
+        };
+        self.control.end();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                exit.ended().await;
+                drop(sandbox);
+            });
+        }
+    }
 }
 
 impl LaunchDeps {
@@ -119,10 +166,26 @@ impl LaunchDeps {
             .await?;
         let wrapped = tokio::task::spawn_blocking(move || plan.wrap()).await;
         let sandbox = wrapped.map_err(|_| LaunchError::Internal)??;
-        let (mut process, start) = self.launcher.open(Stdio::Pipes { input: true })?;
+        let (process, start) = self.launcher.open(Stdio::Pipes { input: true })?;
+        let ChildProcess {
+            input,
+            stdout,
+            stderr,
+            control,
+            exit,
+        } = process;
         start.confined(&sandbox.confined)?;
-        process.exit.started().await?;
-        Ok(ServerProcess { process, sandbox })
+        let mut guard = ProcessGuard {
+            control,
+            parts: Some((exit, sandbox)),
+        };
+        guard.started().await?;
+        Ok(ServerProcess {
+            input: input.ok_or(LaunchError::Internal)?,
+            stdout,
+            stderr,
+            guard,
+        })
     }
 
     /// Returns the launch of a server and its confinement. It may block on the disk.

@@ -101,7 +101,8 @@ impl InstanceKey {
                 McpTransport::Http { .. } => PathBuf::new(),
                 McpTransport::Stdio { .. } => settings.real(&settings.cwd).into(),
             },
-            can_write: matches!(settings.sandbox, Sandbox::WorkspaceWrite { .. }),
+            can_write: matches!(server.transport, McpTransport::Stdio { .. })
+                && matches!(settings.sandbox, Sandbox::WorkspaceWrite { .. }),
             scope,
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use raddle_core::ports::ToolSpec;
 use serde_json::{Value, json};
 
+use super::call_result::shortened;
 use super::tool_table::McpTool;
 
 /// Limit: descriptions of MCP tools that are part of a model call, in bytes (about 10,000 tokens);
@@ -99,7 +100,7 @@ pub(crate) fn find(tools: &[Arc<McpTool>], query: &str) -> String {
         })
     });
     let described: Vec<Value> = described.collect();
-    Value::Array(described).to_string()
+    shortened(&Value::Array(described).to_string())
 }
 
 /// Rates how well a tool matches: a word in its name counts more than one in its description.

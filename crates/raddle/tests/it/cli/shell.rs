@@ -22,8 +22,12 @@ fn bash_accepts_its_script() {
     let test = format!(
         "{script}\nCOMP_WORDS=(raddle config l)\nCOMP_CWORD=2\n_raddle raddle l config\necho \"${{COMPREPLY[*]}}\"\n"
     );
+    // The script is too long for an argument.
+    let file = home.home.path().join("completions.bash");
+    std::fs::write(&file, test).expect("a script");
     let output = std::process::Command::new("bash")
-        .args(["--norc", "-c", &test])
+        .arg("--norc")
+        .arg(&file)
         .output()
         .expect("bash");
     let out = String::from_utf8_lossy(&output.stdout);

@@ -2,19 +2,27 @@
 
 use std::sync::Arc;
 
-use raddle_protocol::McpServerToolCallResponse;
 use raddle_protocol::methods::McpServerToolCall;
+use raddle_protocol::{McpServerToolCallParams, McpServerToolCallResponse};
 
-use crate::call::Request;
+use crate::call::Call;
 use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-pub(crate) async fn handle(
-    state: Arc<ServerState>,
-    request: Request<McpServerToolCall>,
+pub(crate) async fn handle(state: Arc<ServerState>, call: Call<McpServerToolCall>) {
+    let Call {
+        params, mut reply, ..
+    } = call;
+    // A tool may take minutes, and must not hold up other requests for the thread.
+    drop(reply.take_pass());
+    reply.finish(response(&state, params).await);
+}
+
+async fn response(
+    state: &ServerState,
+    params: McpServerToolCallParams,
 ) -> Result<McpServerToolCallResponse, WireError> {
-    let params = request.params;
-    let settings = threads::settings_of(&state, Some(params.thread_id)).await?;
+    let settings = threads::settings_of(state, Some(params.thread_id)).await?;
     let settings = settings.unwrap_or_default();
     let name = format!("{}.{}", params.server, params.tool);
     if let Some(objection) = state.threads.objection_to_tool(name).await {
