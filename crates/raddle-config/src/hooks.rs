@@ -237,21 +237,6 @@ impl HookConfig {
         Self { config }
     }
 
-    /// Whether no file defines a hook. Does not wait for a disk: if that were necessary, the answer
-    /// is no.
-    pub fn is_empty(&self) -> bool {
-        let Some(state) = self.config.without_blocking() else {
-            return false;
-        };
-        state.layers.each().all(|layer| {
-            let json = layer
-                .file()
-                .map(|it| Path::new(it).with_file_name(HOOKS_FILE));
-            let has_file = json.is_some_and(|it| !matches!(it.try_exists(), Ok(false)));
-            !has_file && !layer.table.contains_key(HOOKS_TABLE)
-        })
-    }
-
     /// Reads all hooks, and the scripts that they name. Blocks on the disk.
     pub fn load(&self) -> Result<HookSet, ConfigError> {
         let state = self.config.refresh()?;

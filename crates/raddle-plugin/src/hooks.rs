@@ -156,7 +156,8 @@ impl Hooks for CommandHooks {
     }
 
     fn is_empty(&self) -> bool {
-        self.config.is_empty()
+        // Only the files tell, and they may have changed since they were read.
+        false
     }
 }
 
