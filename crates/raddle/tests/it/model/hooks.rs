@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::MockClient;
+use super::{MockClient, MockModel};
 use crate::support::server::command;
 
 /// A client whose home has hooks, with their scripts in a folder that the sandbox shows.
@@ -21,8 +21,18 @@ impl HookedClient {
         let script = format!(
             "[[answer]]\nmatch = 'do it'\nsteps = [{call}]\n[[answer]]\nsteps = [{{ text = 'Done.' }}]"
         );
+        let mock = MockModel::start(&script);
+        let mut arguments = mock.arguments(&[]);
+        // The folder of the thread lies in the home, which is hidden unless it is a workspace.
+        for setting in [
+            "sandbox_mode=workspace-write",
+            "sandbox_workspace_write.exclude_slash_tmp=true",
+            "sandbox_workspace_write.exclude_tmpdir_env_var=true",
+        ] {
+            arguments.extend(["-c".to_owned(), setting.to_owned()]);
+        }
         Self {
-            client: MockClient::start(&script, &[]),
+            client: MockClient::of(mock, &arguments),
             scripts: TempDir::new_in("/var/tmp").expect("a folder"),
         }
     }
