@@ -33,7 +33,7 @@ from stranger import Stranger, node_for_strangers
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 _RUST = tomllib.loads((_REPOSITORY / "rust-toolchain.toml").read_text())["toolchain"]["channel"]
-_BYTES_MAX = 30_000_000
+_BYTES_MAX = 30_500_000
 _LISTS = {signing.SUMS, signing.SIGNATURE, signing.MINISIGNATURE}
 #: Files that name a package by its checksum, and contain none.
 _INSTALLERS = {it.name for it in (_REPOSITORY / "packages/files").iterdir()}
@@ -414,7 +414,7 @@ def _sizes(packages, raddle):
         size = file.stat().st_size
         print(f"    {size / 1e6:6.2f} MB  {file.name}")
         _require(size < _BYTES_MAX, f"{file.name} has {size} bytes, the limit is {_BYTES_MAX}")
-    print(f"ok  each under {_BYTES_MAX / 1e6:.0f} MB")
+    print(f"ok  each under {_BYTES_MAX / 1e6:.1f} MB")
 
 
 def _no_scripts(packages):
