@@ -221,7 +221,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("mcp_servers.NAME.args", Kind::Texts, "none", "its arguments"),
     key("mcp_servers.NAME.env", Kind::TextTable, "none", "variables to set for it"),
     key("mcp_servers.NAME.env_vars", Kind::Variables, "none", "environment variables of the server that it gets; those with the source `remote` are left out"),
-    key("mcp_servers.NAME.cwd", Kind::Text, "the folder of the thread", "its working directory"),
+    key("mcp_servers.NAME.cwd", Kind::Text, "the folder of the thread if it is trusted, else a cache folder", "its working directory, relative to the folder of the thread"),
     key("mcp_servers.NAME.network", Kind::Flag, "true", "whether the program may use the network"),
     key("mcp_servers.NAME.sandbox", Kind::Flag, "true", "whether the program runs in the sandbox"),
     key("mcp_servers.NAME.url", Kind::Text, "required without `command`", "the address of a streamable HTTP server, with `http` or `https`"),

@@ -30,6 +30,7 @@ pub mod models;
 mod overrides;
 mod paths;
 pub mod permissions;
+mod private_file;
 pub mod projects;
 pub mod providers;
 mod redaction;
@@ -52,11 +53,12 @@ pub use mcp_config::McpConfig;
 pub use mcp_servers::{McpApproval, McpProblem, McpServer, McpServers, McpTransport};
 pub use overrides::Override;
 pub use paths::Paths;
+pub use private_file::{PrivateFile, PrivateFileError};
 pub use providers::{
     KeyCommand, KeySource, MOCK_BASE_URL, OAuth, Preset, Provider, ProviderChoice, ProviderError,
     Providers, Secret, SignIn,
 };
-pub use sandbox::{SandboxFolders, has_network, policy_of};
+pub use sandbox::{SandboxFolders, has_network, policy_of, thread_policy};
 pub use schema::schema;
 pub use setting_error::{SettingError, quoted};
 pub use standalone::{ConfigModel, ConfigValue, Configuration, WrittenValue, presets};

@@ -1,10 +1,12 @@
 //! The MCP servers of a running server's configuration.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::config::Config;
 use crate::config_error::ConfigError;
 use crate::mcp_servers::McpServers;
+use crate::projects;
 
 /// The MCP servers of the configuration, current at each call. Cheap to clone; each call may block
 /// on the disk. Only the operator's layers define servers: neither the `config` of a request nor a
@@ -25,6 +27,13 @@ impl McpConfig {
     /// changed is equal to the earlier one.
     pub fn refresh(&self) -> Result<McpServers, ConfigError> {
         Ok(self.config.refresh()?.mcp_servers.clone())
+    }
+
+    /// Whether the operator trusts a folder. Blocks on the disk.
+    pub fn is_trusted(&self, folder: &Path) -> bool {
+        let state = self.config.refresh();
+        let state = state.unwrap_or_else(|_| self.config.state());
+        projects::trust(&state, &projects::folders(folder)) == Some(true)
     }
 
     /// Returns the servers as last loaded. Does not block.

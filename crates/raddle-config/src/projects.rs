@@ -21,3 +21,14 @@ pub fn trust(config: &State, folders: &[PathBuf]) -> Option<bool> {
         Some(level == "trusted")
     })
 }
+
+/// Returns a folder and those above it, up to the root of its repository. Without a repository,
+/// only the folder itself. Blocks on the disk.
+pub fn folders(cwd: &Path) -> Vec<PathBuf> {
+    let ancestors: Vec<PathBuf> = cwd.ancestors().map(Path::to_owned).collect();
+    let root = ancestors
+        .iter()
+        .position(|folder| folder.join(".git").exists())
+        .unwrap_or(0);
+    ancestors.into_iter().take(root + 1).collect()
+}

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use raddle_core::Sandbox;
+use raddle_core::{Sandbox, Settings};
 use raddle_sandbox::{Policy, ReadScope, SandboxRules, Scratch};
 
 /// The folders that the rules of a sandbox name. None of them comes from a model.
@@ -57,6 +57,18 @@ pub fn policy_of(
     }
     rules.hide_own(folders.own);
     Some(Policy::Confined(rules))
+}
+
+/// Returns the paths that programs may read and write in the sandbox of a thread, as
+/// [`policy_of`] does. `own`: the server's own paths.
+pub fn thread_policy(settings: &Settings, own: &[PathBuf]) -> Option<Policy> {
+    let real = |folder: &str| PathBuf::from(settings.real(folder));
+    let folders = SandboxFolders {
+        cwd: real(&settings.cwd),
+        roots: settings.roots.iter().map(|it| real(it)).collect(),
+        own,
+    };
+    policy_of(&settings.sandbox, folders, real)
 }
 
 /// Whether a path may be the whole disk.

@@ -8,7 +8,7 @@ mod secrets;
 mod tls;
 
 pub(crate) use endpoint::escaped;
-pub use endpoint::{Endpoint, EndpointError};
+pub use endpoint::{Endpoint, EndpointError, redacted};
 pub use raw::ResponseBody;
 pub(crate) use secrets::Secrets;
 

@@ -29,7 +29,7 @@ mod wire;
 
 pub use error::{CallError, VendorError, VendorFault};
 pub use event::{CallForm, ItemKind, StreamEvent, Tokens};
-pub use http::{Endpoint, EndpointError, ModelClient, ResponseBody};
+pub use http::{Endpoint, EndpointError, ModelClient, ResponseBody, redacted};
 pub use io::{Dial, DialFuture, Io};
 pub use listing::ListedModel;
 pub use public_address::is_public;

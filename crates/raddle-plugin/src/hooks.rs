@@ -6,7 +6,6 @@
 mod output;
 mod process;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,59 +15,24 @@ use raddle_core::ports::{
     HookRunStatus, Hooks,
 };
 use raddle_core::{HookPiece, ItemId};
-use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use self::output::Decision;
-use self::process::HookDeps;
-
-pub use self::process::HookOperator;
-
-/// Dependencies of the hooks.
-pub struct HookOptions {
-    /// The configuration of the hooks.
-    pub config: HookConfig,
-    /// Starts the processes of hooks.
-    pub launcher: Launcher,
-    /// Builds the sandbox of each hook.
-    pub sandbox: SandboxService,
-    /// Settings of the operator that hooks follow.
-    pub operator: Arc<dyn HookOperator>,
-    /// The server's own folders, hidden from hooks.
-    pub own: Vec<PathBuf>,
-    /// Search path of programs.
-    pub path: SearchPath,
-}
+use crate::process::ProcessStarter;
 
 /// The hooks of the configuration, as commands.
 pub struct CommandHooks {
     config: HookConfig,
-    deps: Arc<HookDeps>,
+    starter: Arc<ProcessStarter>,
 }
 
 impl CommandHooks {
     /// Creates the hooks; none runs before an event.
-    pub fn new(options: HookOptions) -> Self {
-        let HookOptions {
-            config,
-            launcher,
-            sandbox,
-            operator,
-            own,
-            path,
-        } = options;
-        Self {
-            config,
-            deps: Arc::new(HookDeps {
-                launcher,
-                sandbox,
-                operator,
-                own,
-                path,
-            }),
-        }
+    pub fn new(config: HookConfig, starter: ProcessStarter) -> Self {
+        let starter = Arc::new(starter);
+        Self { config, starter }
     }
 
     /// Returns the hooks that run on an event. Logs those that the user has to trust first.
@@ -120,9 +84,9 @@ impl Hooks for CommandHooks {
                 let started = Instant::now();
                 let run = started_run(&hook);
                 observer.observe(run.clone()).await;
-                let (deps, call, input) = (self.deps.clone(), call.clone(), input.clone());
+                let (starter, call, input) = (self.starter.clone(), call.clone(), input.clone());
                 runs.spawn(async move {
-                    let running = deps.run(&hook, &call.settings, &input);
+                    let running = process::run(&starter, &hook, &call.settings, &input);
                     let decision = match timeout(hook.timeout, running).await {
                         Ok(Ok(exit)) => Decision::of(call.event, &exit),
                         Ok(Err(error)) => Decision::failed(error.to_string()),

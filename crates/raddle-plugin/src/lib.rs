@@ -15,6 +15,8 @@
 
 mod hooks;
 mod mcp;
+mod process;
 
-pub use hooks::{CommandHooks, HookOperator, HookOptions};
-pub use mcp::{McpRegistry, McpTools, NetworkAccess, Operator, Options, log_in, log_out};
+pub use hooks::CommandHooks;
+pub use mcp::{McpRegistry, McpTools, Options, log_in, log_out};
+pub use process::{NetworkAccess, Operator, ProcessStarter};

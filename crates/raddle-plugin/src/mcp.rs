@@ -17,7 +17,6 @@ mod tool_name;
 mod tool_table;
 mod tools;
 
-pub use launch::{NetworkAccess, Operator};
 pub use login::{log_in, log_out};
 pub use registry::{McpRegistry, Options};
 pub use tools::McpTools;

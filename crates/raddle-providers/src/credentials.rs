@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
 
-use raddle_config::{KeySource, OAuth, Provider};
+use raddle_config::{KeySource, OAuth, PrivateFile, PrivateFileError, Provider};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinError;
 
@@ -76,15 +74,9 @@ impl fmt::Debug for StoredCredential {
 /// Reason why the credentials cannot be read or stored.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CredentialError {
-    #[error("cannot lock {}", .path.display())]
-    Lock { path: PathBuf, source: io::Error },
-    #[error("cannot read {}", .path.display())]
-    Read { path: PathBuf, source: io::Error },
-    /// The error of the parser could quote a secret, so it is not a source.
-    #[error("{} cannot be read; remove it, and log in again with `raddle login`", .path.display())]
-    Malformed { path: PathBuf },
-    #[error("cannot write {}", .path.display())]
-    Write { path: PathBuf, source: io::Error },
+    /// The file cannot be used.
+    #[error(transparent)]
+    File(#[from] PrivateFileError),
     /// The thread that read or wrote panicked.
     #[error(transparent)]
     Panicked(#[from] JoinError),
@@ -93,7 +85,7 @@ pub(crate) enum CredentialError {
 /// The credentials file. Cheap to clone; each method blocks on the disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Credentials {
-    file: PathBuf,
+    file: PrivateFile,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -134,7 +126,7 @@ impl CredentialFile {
 impl Credentials {
     pub(crate) fn of(home: &Path) -> Self {
         Self {
-            file: home.join("credentials.json"),
+            file: PrivateFile::new(home.join("credentials.json"), "raddle login"),
         }
     }
 
@@ -157,10 +149,10 @@ impl Credentials {
         if credential.is_none() && !self.read()?.providers.contains_key(&provider.name) {
             return Ok(false);
         }
-        let _lock = self.lock()?;
+        let _lock = self.file.lock()?;
         let mut file = self.read()?;
         let was_there = file.set(provider, credential);
-        self.write(&file)?;
+        self.file.write(&file)?;
         Ok(was_there)
     }
 
@@ -171,81 +163,33 @@ impl Credentials {
         old: &StoredCredential,
         new: StoredCredential,
     ) -> Result<Option<StoredCredential>, CredentialError> {
-        let _lock = self.lock()?;
+        let _lock = self.file.lock()?;
         let mut file = self.read()?;
         match file.credential(provider) {
             Some(stored) if stored == old => {
                 file.set(provider, Some(new.clone()));
-                self.write(&file)?;
+                self.file.write(&file)?;
                 Ok(Some(new))
             }
             stored => Ok(stored.cloned()),
         }
     }
 
-    /// Locks out other writers of this home until the lock is dropped.
-    fn lock(&self) -> Result<File, CredentialError> {
-        let path = self.file.with_extension("lock");
-        let locked = private(&path).and_then(|file| file.lock().map(|()| file));
-        locked.map_err(|source| CredentialError::Lock { path, source })
-    }
-
     /// Locks out other processes that renew tokens, until it is dropped. `None` while another one
     /// does.
     pub(crate) fn renewing(&self) -> Result<Option<File>, CredentialError> {
-        let path = self.file.with_extension("renewing");
-        let locked = private(&path).and_then(|file| match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
-        });
-        locked.map_err(|source| CredentialError::Lock { path, source })
+        Ok(self.file.try_lock("renewing")?)
     }
 
     fn read(&self) -> Result<CredentialFile, CredentialError> {
-        let path = || self.file.clone();
-        match fs::read(&self.file) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map_err(|_| CredentialError::Malformed { path: path() }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(CredentialFile::default()),
-            Err(source) => Err(CredentialError::Read {
-                path: path(),
-                source,
-            }),
-        }
+        Ok(self.file.read()?)
     }
-
-    fn write(&self, content: &CredentialFile) -> Result<(), CredentialError> {
-        let written = self.try_write(content);
-        written.map_err(|source| CredentialError::Write {
-            path: self.file.clone(),
-            source,
-        })
-    }
-
-    fn try_write(&self, content: &CredentialFile) -> io::Result<()> {
-        let new = self.file.with_extension("new");
-        // A leftover file may be readable by other users.
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = private(&new)?;
-        file.write_all(serde_json::to_string_pretty(content)?.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, &self.file)
-    }
-}
-
-/// Opens a file that only its owner can read.
-fn private(path: &Path) -> io::Result<File> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    options.open(path)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use std::os::unix::fs::PermissionsExt;
 
     use raddle_config::SignIn;
@@ -278,14 +222,14 @@ mod tests {
         assert_eq!(get(&provider), None);
         assert!(!credentials.set(&provider, None).expect("nothing to remove"));
         set(Some(key.clone()));
-        let mode = fs::metadata(&credentials.file)
+        let mode = fs::metadata(credentials.file.path())
             .expect("a file")
             .permissions();
         assert_eq!(mode.mode() & 0o777, 0o600);
         assert!(!format!("{key:?}").contains("sekret"));
         set(None);
         assert_eq!(get(&provider), None);
-        fs::write(&credentials.file, "sekret").expect("a file");
+        fs::write(credentials.file.path(), "sekret").expect("a file");
         let error = credentials.get(&provider).expect_err("no JSON");
         assert!(!format!("{error:?} {error}").contains("sekret"), "{error}");
     }

@@ -73,6 +73,7 @@ pub struct FileHold {
 /// A claim to write below folders, or to write files. Dropping it releases it.
 #[derive(Debug)]
 pub struct WriteClaim {
+    claimed: HoldEntry,
     _entry: EntryGuard,
 }
 
@@ -148,6 +149,7 @@ impl Drop for EntryGuard {
 }
 
 /// An entry of any process.
+#[derive(Clone, Debug)]
 struct HoldEntry {
     kind: Kind,
     about: String,
@@ -181,7 +183,7 @@ impl FileHolds {
         loop {
             let this = self.clone();
             let check = blocking(move || {
-                let claims = this.list()?;
+                let claims = this.list(|kind| kind != Kind::Hold)?;
                 let held = HeldFiles::by_path(&hold.paths);
                 let conflict = claims.iter().find_map(|it| it.conflict_with(&held));
                 // Only now no command can give one of them another name.
@@ -302,20 +304,38 @@ impl FileHolds {
             about: String::new(),
             paths: paths.to_vec(),
         };
-        let mut holds = self.list()?;
-        holds.retain(|it| it.kind == Kind::Hold);
-        let find = |held: fn(&[PathBuf]) -> HeldFiles<'_>| {
-            holds.iter().find_map(|hold| {
-                let conflict = claim.conflict_with(&held(&hold.paths))?;
-                let about = hold.about.clone();
-                Some(HoldConflict { about, ..conflict })
-            })
-        };
-        let conflict = find(HeldFiles::by_path).or_else(|| find(HeldFiles::by_link));
-        Ok(match conflict {
+        let holds = self.list(|kind| kind == Kind::Hold)?;
+        Ok(match claim.conflict_with_holds(&holds) {
             Some(conflict) => Err(conflict),
-            None => Ok(WriteClaim { _entry }),
+            None => Ok(WriteClaim {
+                claimed: claim,
+                _entry,
+            }),
         })
+    }
+
+    /// Whether the sandbox of a process that keeps this claim still fits the holds: none of them
+    /// conflicts with the claim, and those that narrowed its rules still exist. If the entries
+    /// cannot be read, it counts as fitting.
+    pub(crate) async fn fit(
+        &self,
+        claim: Option<&WriteClaim>,
+        narrowed_by: &[HoldConflict],
+    ) -> bool {
+        let (this, claimed) = (self.clone(), claim.map(|it| it.claimed.clone()));
+        let narrowed_by = narrowed_by.to_vec();
+        let fit = blocking(move || {
+            let holds = this.list(|kind| kind == Kind::Hold)?;
+            let exists = |conflict: &HoldConflict| {
+                let mut holds = holds.iter();
+                holds.any(|it| it.about == conflict.about && it.paths.contains(&conflict.path))
+            };
+            let is_contested = claimed
+                .and_then(|it| it.conflict_with_holds(&holds))
+                .is_some();
+            Ok(!is_contested && narrowed_by.iter().all(exists))
+        });
+        fit.await.unwrap_or(true)
     }
 
     fn add(&self, kind: Kind, about: &str, paths: &[PathBuf]) -> io::Result<EntryGuard> {
@@ -358,8 +378,8 @@ impl FileHolds {
         Ok(entry)
     }
 
-    /// Returns every entry that counts now.
-    fn list(&self) -> io::Result<Vec<HoldEntry>> {
+    /// Returns every entry of these kinds that counts now.
+    fn list(&self, is_listed: impl Fn(Kind) -> bool) -> io::Result<Vec<HoldEntry>> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
@@ -367,6 +387,9 @@ impl FileHolds {
             let Some((name, kind)) = name.and_then(|it| Some((it, Kind::of(it)?))) else {
                 continue;
             };
+            if !is_listed(kind) {
+                continue;
+            }
             match read_entry(&path, name, kind) {
                 Ok(hold_entry) => entries.extend(hold_entry),
                 // It has been removed; or it belongs to another user, against whom a hold cannot
@@ -389,6 +412,18 @@ impl FileHold {
 }
 
 impl HoldEntry {
+    /// Returns the conflict of this claim with one of these holds.
+    fn conflict_with_holds(&self, holds: &[Self]) -> Option<HoldConflict> {
+        let find = |held: fn(&[PathBuf]) -> HeldFiles<'_>| {
+            holds.iter().find_map(|hold| {
+                let conflict = self.conflict_with(&held(&hold.paths))?;
+                let about = hold.about.clone();
+                Some(HoldConflict { about, ..conflict })
+            })
+        };
+        find(HeldFiles::by_path).or_else(|| find(HeldFiles::by_link))
+    }
+
     /// Returns the conflict of this claim with a hold on these files.
     fn conflict_with(&self, held: &HeldFiles<'_>) -> Option<HoldConflict> {
         let path = self
@@ -644,6 +679,29 @@ mod tests {
             let is_held = |it: &HoldConflict| it.path == top.join("work/run.sh");
             assert!(conflicts.iter().all(is_held), "{conflicts:?}");
         }
+    }
+
+    /// A process that runs for long learns that its sandbox no longer fits.
+    #[tokio::test]
+    async fn a_hold_that_waits_for_a_claim_and_one_that_ended_are_noticed() {
+        let (_folder, holds, top) = setup();
+        let claim = |is_last| holds.claim_folders("server", &mut rules(&top, &["work"]), is_last);
+        let (first, conflicts) = claim(false).expect("a claim");
+        assert!(holds.fit(first.as_ref(), &conflicts).await);
+        let waiting = {
+            let (holds, files) = (holds.clone(), vec![top.join("work/run.sh")]);
+            tokio::spawn(async move { holds.hold("bash run.sh".to_owned(), files).await })
+        };
+        while holds.fit(first.as_ref(), &conflicts).await {
+            tokio::task::yield_now().await;
+        }
+        drop(first);
+        let hold = waiting.await.expect("no panic").expect("a hold");
+        let (second, conflicts) = claim(true).expect("no claim is needed");
+        assert_eq!((second.is_some(), conflicts.len()), (false, 1));
+        assert!(holds.fit(second.as_ref(), &conflicts).await);
+        drop(hold);
+        assert!(!holds.fit(second.as_ref(), &conflicts).await);
     }
 
     #[test]

@@ -44,6 +44,9 @@ const MEASURE_TIMEOUT: Duration = Duration::from_secs(10);
 /// then.
 const LOGGED_WAIT: Duration = Duration::from_secs(1);
 
+/// Time between two checks whether the sandbox of a long-running process still fits the holds.
+const FIT_CHECK: Duration = Duration::from_millis(250);
+
 /// The sandbox of this machine. It is measured in the background: start-up does not wait for it,
 /// commands do.
 #[derive(Clone, Debug)]
@@ -160,6 +163,7 @@ impl SandboxService {
                 launch,
                 policy,
                 egress: None,
+                holds: None,
                 claim: None,
                 conflicts: Vec::new(),
             });
@@ -200,6 +204,7 @@ impl SandboxService {
             launch,
             policy,
             egress: proxy_task,
+            holds: Some(self.holds.clone()),
             claim,
             conflicts,
         })
@@ -249,6 +254,8 @@ pub struct LaunchPlan {
     launch: Launch,
     policy: Policy,
     egress: Option<ProxyTask>,
+    /// `None` without a sandbox.
+    holds: Option<FileHolds>,
     claim: Option<WriteClaim>,
     conflicts: Vec<HoldConflict>,
 }
@@ -273,7 +280,9 @@ impl LaunchPlan {
         Ok(ConfinedProcess {
             confined,
             _egress: self.egress,
-            _claim: self.claim,
+            holds: self.holds,
+            claim: self.claim,
+            conflicts: self.conflicts,
         })
     }
 }
@@ -284,7 +293,25 @@ pub struct ConfinedProcess {
     /// The launch of the sandbox.
     pub confined: ConfinedLaunch,
     _egress: Option<ProxyTask>,
-    _claim: Option<WriteClaim>,
+    /// `None` without a sandbox.
+    holds: Option<FileHolds>,
+    claim: Option<WriteClaim>,
+    /// The held files that made folders of the command read-only.
+    conflicts: Vec<HoldConflict>,
+}
+
+impl ConfinedProcess {
+    /// Waits until this sandbox no longer fits the holds: an approved command waits for files that
+    /// the process may write, or the files around which it may only read are no longer held. A
+    /// process that runs for long then ends, and is started again.
+    pub async fn outdated(&self) {
+        let Some(holds) = &self.holds else {
+            return std::future::pending().await;
+        };
+        while holds.fit(self.claim.as_ref(), &self.conflicts).await {
+            sleep(FIT_CHECK).await;
+        }
+    }
 }
 
 /// The proxy for one command.

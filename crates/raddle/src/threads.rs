@@ -12,7 +12,7 @@ use raddle_core::ports::{
     PageQuery, Pages, ReadError, Rulebook, Summary, TurnEntry,
 };
 use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, Settings, ThreadId, TurnId};
-use raddle_plugin::{CommandHooks, HookOptions, McpRegistry, McpTools, NetworkAccess};
+use raddle_plugin::{CommandHooks, McpRegistry, McpTools, NetworkAccess, ProcessStarter};
 use raddle_providers::clock::now;
 use raddle_providers::{ConfiguredModels, VendorClient};
 use raddle_rpc::{Connection, DialError, PeerListener, dial};
@@ -53,23 +53,19 @@ pub(crate) fn open(
         commands,
         rules: rules.clone(),
     });
+    let starter = ProcessStarter {
+        launcher: launcher.clone(),
+        sandbox: sandbox.clone(),
+        operator: command_rules.clone(),
+        own: own.clone(),
+        path: path.clone(),
+    };
     let mcp = McpRegistry::new(raddle_plugin::Options {
         config: mcp,
-        launcher: launcher.clone(),
-        sandbox: sandbox.clone(),
-        operator: command_rules.clone(),
-        own: own.clone(),
-        path: path.clone(),
+        starter: starter.clone(),
         home: home.to_owned(),
     });
-    let hooks = CommandHooks::new(HookOptions {
-        config: hooks,
-        launcher: launcher.clone(),
-        sandbox: sandbox.clone(),
-        operator: command_rules.clone(),
-        own: own.clone(),
-        path: path.clone(),
-    });
+    let hooks = CommandHooks::new(hooks, starter);
     let built_in = BuiltInTools::new(raddle_tools::Options {
         launcher,
         sandbox,
@@ -169,21 +165,6 @@ impl raddle_plugin::Operator for CommandRules {
         }
     }
 
-    fn accepts_second(&self) -> bool {
-        self.commands.accepts_second()
-    }
-
-    fn objection(&self, words: &[String]) -> Option<String> {
-        let script = raddle_tools::shell::parse_words(words);
-        self.rules.policy().objection_to_configured(&script)
-    }
-
-    fn workspaces(&self, settings: &Settings) -> Vec<PathBuf> {
-        raddle_tools::workspaces(settings)
-    }
-}
-
-impl raddle_plugin::HookOperator for CommandRules {
     fn hosts(&self) -> Option<egress::EgressRules> {
         let hosts = Operator::hosts(self);
         let log = |error: &HostsError| tracing::warn!(%error, "hooks have no network");
@@ -192,6 +173,11 @@ impl raddle_plugin::HookOperator for CommandRules {
 
     fn accepts_second(&self) -> bool {
         self.commands.accepts_second()
+    }
+
+    fn objection(&self, words: &[String]) -> Option<String> {
+        let script = raddle_tools::shell::parse_words(words);
+        self.rules.policy().objection_to_configured(&script)
     }
 
     fn workspaces(&self, settings: &Settings) -> Vec<PathBuf> {

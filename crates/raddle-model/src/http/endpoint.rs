@@ -195,7 +195,7 @@ fn secrets_of(query: &str) -> Secrets {
 
 /// Redacts possible secrets of an address: its query, and everything after the scheme if it may
 /// name a user.
-fn redacted(address: &str) -> String {
+pub fn redacted(address: &str) -> String {
     let secret = match address.contains('@') {
         true => address.find("://").map(|at| at + "://".len()).or(Some(0)),
         false => address.find(['?', '#']),

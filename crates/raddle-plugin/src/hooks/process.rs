@@ -1,53 +1,19 @@
 //! Runs the command of a hook in the sandbox of its thread.
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
-use raddle_config::{Hook, SandboxFolders, has_network, policy_of};
+use raddle_config::{Hook, has_network, thread_policy};
 use raddle_core::Settings;
-use raddle_sandbox::egress::EgressRules;
-use raddle_sandbox::{
-    ChildProcess, Confinement, ConfinementError, ExitStatus, Launch, Launcher, Output,
-    ProgramError, SandboxRefusal, SandboxService, SearchPath, StartError, Stdio, environment,
-    named_program, own_path,
-};
+use raddle_sandbox::{Confinement, ExitStatus, Launch, Output, ProgramError, named_program};
+
+use crate::process::{self, ProcessError, ProcessStarter, SandboxedProcess};
 
 /// Limit: output of a hook, on each of stdout and stderr; beyond it, the hook counts as failed.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
 
-/// Wait for files that an approved command holds. Beyond it, the hook may only read the folders
-/// around them.
-const HELD_WAIT: Duration = Duration::from_secs(5);
-
 /// The shell of hooks.
 const SHELL: &str = "/bin/sh";
-
-/// Settings of the operator for hooks. Each method may block on the disk.
-pub trait HookOperator: Send + Sync {
-    /// Returns the hosts that hooks of threads with network access may reach; `None` if the
-    /// settings are invalid.
-    fn hosts(&self) -> Option<EgressRules>;
-
-    /// Whether hooks may write folders in a second-tier sandbox, which protects no names there.
-    fn accepts_second(&self) -> bool;
-
-    /// Returns the folders of a thread, and all others that its sandboxed commands may write. The
-    /// search path of hooks contains none of them.
-    fn workspaces(&self, settings: &Settings) -> Vec<PathBuf>;
-}
-
-/// Dependencies of hook processes.
-pub(super) struct HookDeps {
-    pub(super) launcher: Launcher,
-    pub(super) sandbox: SandboxService,
-    pub(super) operator: Arc<dyn HookOperator>,
-    pub(super) own: Vec<PathBuf>,
-    pub(super) path: SearchPath,
-}
 
 /// Exit status and output of a hook.
 #[derive(Debug)]
@@ -67,113 +33,79 @@ pub(super) enum HookError {
     WholeDisk,
     #[error("the shell {SHELL} cannot be used: {0}")]
     Shell(#[from] ProgramError),
-    #[error("it cannot be sandboxed: {0}")]
-    Confinement(#[from] ConfinementError),
-    #[error("it cannot be sandboxed: {0}")]
-    Refused(#[from] SandboxRefusal),
     #[error(transparent)]
-    Start(#[from] StartError),
+    Process(#[from] ProcessError),
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error("its start failed with an internal error; the server's log says more")]
     Internal,
 }
 
-impl HookDeps {
-    /// Runs a hook with this input. Dropping the future ends the process.
-    pub(super) async fn run(
-        self: &Arc<Self>,
-        hook: &Hook,
-        settings: &Settings,
-        input: &[u8],
-    ) -> Result<HookExit, HookError> {
-        let path = self.path.get().await.unwrap_or_else(own_path);
-        let (deps, command, settings) = (self.clone(), hook.command.clone(), settings.clone());
-        let prepared = move || deps.prepare(&command, &settings, &path);
-        let prepared = tokio::task::spawn_blocking(prepared).await;
-        let (launch, confinement) = prepared.map_err(|_| HookError::Internal)??;
-        let plan = self
-            .sandbox
-            .plan_within(launch, confinement, HELD_WAIT)
-            .await?;
-        let wrapped = tokio::task::spawn_blocking(move || plan.wrap()).await;
-        // Kept until the process has ended.
-        let sandbox = wrapped.map_err(|_| HookError::Internal)??;
-        let (process, start) = self.launcher.open(Stdio::Pipes { input: true })?;
-        start.confined(&sandbox.confined)?;
-        let exit = finished(process, input).await;
-        drop(sandbox);
-        exit
-    }
-
-    /// Returns the launch of a hook and its confinement. It may block on the disk.
-    fn prepare(
-        &self,
-        command: &str,
-        settings: &Settings,
-        path: &OsStr,
-    ) -> Result<(Launch, Confinement), HookError> {
-        let shell = named_program(SHELL, path, &self.operator.workspaces(settings))?;
-        let launch = Launch {
-            program: shell.file.into(),
-            args: vec!["-c".into(), command.into()],
-            cwd: settings.real(&settings.cwd).into(),
-            env: variables(shell.path),
-        };
-        Ok((launch, self.confinement(settings)?))
-    }
-
-    /// Returns the sandbox of a hook: that of the thread's commands.
-    fn confinement(&self, settings: &Settings) -> Result<Confinement, HookError> {
-        let real = |folder: &str| PathBuf::from(settings.real(folder));
-        let folders = SandboxFolders {
-            cwd: real(&settings.cwd),
-            roots: settings.roots.iter().map(|it| real(it)).collect(),
-            own: &self.own,
-        };
-        let policy = policy_of(&settings.sandbox, folders, real).ok_or(HookError::WholeDisk)?;
-        let network = has_network(&settings.sandbox).then(|| self.operator.hosts());
-        Ok(Confinement {
-            policy,
-            network: network.flatten(),
-            accepts_second_tier: self.operator.accepts_second(),
-        })
-    }
+/// Runs a hook with this input. Dropping the future ends the process.
+pub(super) async fn run(
+    starter: &ProcessStarter,
+    hook: &Hook,
+    settings: &Settings,
+    input: &[u8],
+) -> Result<HookExit, HookError> {
+    let path = starter.search_path().await;
+    let (deps, command, settings) = (starter.clone(), hook.command.clone(), settings.clone());
+    let prepared = move || prepare(&deps, &command, &settings, &path);
+    let prepared = tokio::task::spawn_blocking(prepared).await;
+    let (launch, confinement) = prepared.map_err(|_| HookError::Internal)??;
+    let process = starter.start(launch, confinement).await?;
+    finished(process, input).await
 }
 
-/// Returns the environment of a hook: the variables that commands inherit.
-fn variables(path: OsString) -> Vec<(OsString, OsString)> {
-    let mut variables = environment::of(std::env::vars_os(), &BTreeMap::new());
-    variables.retain(|(name, _)| name != "PATH");
-    variables.push(("PATH".into(), path));
-    variables
+/// Returns the launch of a hook and its confinement. It may block on the disk.
+fn prepare(
+    starter: &ProcessStarter,
+    command: &str,
+    settings: &Settings,
+    path: &OsStr,
+) -> Result<(Launch, Confinement), HookError> {
+    let shell = named_program(SHELL, path, &starter.operator.workspaces(settings))?;
+    let launch = Launch {
+        program: shell.file.into(),
+        args: vec!["-c".into(), command.into()],
+        cwd: settings.real(&settings.cwd).into(),
+        env: process::variables(shell.path),
+    };
+    Ok((launch, confinement(starter, settings)?))
+}
+
+/// Returns the sandbox of a hook: that of the thread's commands.
+fn confinement(starter: &ProcessStarter, settings: &Settings) -> Result<Confinement, HookError> {
+    let policy = thread_policy(settings, &starter.own).ok_or(HookError::WholeDisk)?;
+    let network = has_network(&settings.sandbox).then(|| starter.operator.hosts());
+    Ok(Confinement {
+        policy,
+        network: network.flatten(),
+        accepts_second_tier: starter.operator.accepts_second(),
+    })
 }
 
 /// Writes the input of a process, and reads its output to the end.
-async fn finished(process: ChildProcess, input: &[u8]) -> Result<HookExit, HookError> {
-    let ChildProcess {
+async fn finished(process: SandboxedProcess, input: &[u8]) -> Result<HookExit, HookError> {
+    let SandboxedProcess {
         input: stdin,
         stdout,
         stderr,
-        control: _control,
-        mut exit,
+        mut guard,
     } = process;
-    exit.started().await?;
-    if let Some(stdin) = stdin {
-        // A hook need not read its input.
-        let _ = stdin.write(input.to_vec());
-        stdin.close();
-    }
+    // A hook need not read its input.
+    let _ = stdin.write(input.to_vec());
+    stdin.close();
     let errors = async {
         match &stderr {
             Some(stderr) => read(stderr).await,
             None => Ok((Vec::new(), false)),
         }
     };
-    let (printed, errors, report) = tokio::join!(read(&stdout), errors, exit.ended());
+    let (printed, errors, report) = tokio::join!(read(&stdout), errors, guard.ended());
     let ((stdout, is_long), (stderr, is_loud)) = (printed?, errors?);
     Ok(HookExit {
-        code: report.status.map(ExitStatus::code),
+        code: report.and_then(|it| it.status).map(ExitStatus::code),
         stdout,
         stderr,
         is_truncated: is_long || is_loud,

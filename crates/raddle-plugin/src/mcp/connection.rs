@@ -15,9 +15,10 @@ use tracing::Instrument;
 
 use super::handler::Handler;
 use super::http::{self, HttpClient, HttpError};
-use super::launch::{LaunchDeps, LaunchError, NetworkAccess, ProcessGuard, ServerProcess};
+use super::launch::{LaunchDeps, LaunchError};
 use super::login;
 use super::stdio::StdioTransport;
+use crate::process::{NetworkAccess, ProcessGuard, SandboxedProcess};
 
 /// Last part of a server's stderr that an error names.
 const STDERR_BYTES_MAX: usize = 2 << 10;
@@ -91,6 +92,12 @@ impl OpenProcess {
         self.guard.ended().await;
     }
 
+    /// Waits until the process should be started again, because its sandbox no longer fits the
+    /// files that approved commands hold.
+    pub(crate) async fn outdated(&self) {
+        self.guard.outdated().await;
+    }
+
     /// Waits until the process has ended and all of its stderr was read.
     async fn drained(&mut self) {
         self.ended().await;
@@ -117,7 +124,7 @@ pub(crate) async fn connect(
     match &server.transport {
         McpTransport::Http { url, .. } => connect_url(deps, server, url, handler).await,
         McpTransport::Stdio { .. } => {
-            let ServerProcess {
+            let SandboxedProcess {
                 input,
                 stdout,
                 stderr,
@@ -166,7 +173,7 @@ async fn connect_url(
     url: &str,
     handler: Handler,
 ) -> Result<Connection, ConnectError> {
-    let operator = deps.operator.clone();
+    let operator = deps.starter.operator.clone();
     let network = tokio::task::spawn_blocking(move || operator.network()).await;
     if matches!(network, Ok(NetworkAccess::None) | Err(_)) {
         return Err(ConnectError::NetworkOff);

@@ -15,7 +15,7 @@ use tracing::Instrument;
 
 use super::backoff::Backoff;
 use super::call::OpenCalls;
-use super::connection::{ConnectError, Connection, connect};
+use super::connection::{ConnectError, Connection, OpenProcess, connect};
 use super::handler::Handler;
 use super::launch::LaunchDeps;
 use super::tool_table::ToolTable;
@@ -26,6 +26,9 @@ const IDLE_MAX: Duration = Duration::from_secs(600);
 
 /// Longest description of a failure. Parts of it come from the server.
 const ERROR_BYTES_MAX: usize = 4 << 10;
+
+/// How often it is checked whether calls run, before a restart.
+const CALLS_CHECK: Duration = Duration::from_millis(100);
 
 /// How often the idle time is checked.
 const IDLE_CHECK: Duration = Duration::from_secs(30);
@@ -44,7 +47,7 @@ pub(crate) enum InstanceState {
 }
 
 /// Failure of an instance.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Failure {
     /// Description for the user and the model.
     pub(crate) text: String,
@@ -185,6 +188,16 @@ impl Instance {
     }
 }
 
+/// Reason why a connection is no longer used.
+enum ServeEnd {
+    /// The instance must stop.
+    Stopped,
+    /// The process must be started again in another sandbox.
+    Outdated,
+    /// The connection failed.
+    Failed(Failure),
+}
+
 /// The task behind an instance.
 struct Supervisor {
     instance: Arc<Instance>,
@@ -223,8 +236,9 @@ impl Supervisor {
                     instance.set_state(InstanceState::Ready(Arc::new(session)));
                     let ended = self.serve(connection, &peer, &tools_changed, must_stop.as_mut());
                     match ended.await {
-                        None => break,
-                        Some(error) => error,
+                        ServeEnd::Stopped => break,
+                        ServeEnd::Outdated => continue,
+                        ServeEnd::Failed(error) => error,
                     }
                 }
             };
@@ -281,36 +295,54 @@ impl Supervisor {
         Ok((connection, session))
     }
 
-    /// Keeps a connection until it fails, and returns the error; `None` if the instance must stop.
+    /// Waits until the sandbox of a process no longer fits the files that approved commands hold,
+    /// and no call runs.
+    async fn outdated(&self, process: Option<&OpenProcess>) {
+        let Some(process) = process else {
+            return std::future::pending().await;
+        };
+        process.outdated().await;
+        while self.instance.calls.count() > 0 {
+            sleep(CALLS_CHECK).await;
+            process.outdated().await;
+        }
+        // No further call finds the session.
+        self.instance.set_state(InstanceState::Starting);
+    }
+
+    /// Keeps a connection until it fails or the instance must stop.
     async fn serve(
         &self,
         connection: Connection,
         peer: &Peer<RoleClient>,
         tools_changed: &Notify,
         mut must_stop: std::pin::Pin<&mut impl Future<Output = ()>>,
-    ) -> Option<Failure> {
+    ) -> ServeEnd {
         let Connection { service, process } = connection;
         let token = service.cancellation_token();
         let mut closed = std::pin::pin!(service.waiting());
-        let error = loop {
+        let mut outdated = Box::pin(self.outdated(process.as_ref()));
+        let mut end = loop {
             tokio::select! {
                 biased;
-                () = must_stop.as_mut() => break None,
-                _ = &mut closed => break Some(()),
+                () = must_stop.as_mut() => break ServeEnd::Stopped,
+                _ = &mut closed => break ServeEnd::Failed(Failure::default()),
+                () = &mut outdated => break ServeEnd::Outdated,
                 () = tools_changed.notified() => self.refresh_tools(peer).await,
             }
         };
+        drop(outdated);
         // Closes its stdin.
         token.cancel();
         let stderr = process.as_ref().map(|it| it.stderr_end());
         if let Some(process) = process {
             process.end().await;
         }
-        let stderr = stderr.unwrap_or_default();
-        error.map(|()| Failure {
-            text: format!("the connection was closed{stderr}"),
-            needs_login: false,
-        })
+        if let ServeEnd::Failed(failure) = &mut end {
+            let stderr = stderr.unwrap_or_default();
+            failure.text = format!("the connection was closed{stderr}");
+        }
+        end
     }
 
     /// Requests the list of tools again, after the server announced a change.

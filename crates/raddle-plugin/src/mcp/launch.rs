@@ -1,63 +1,21 @@
 //! Starts the process of an MCP server in its sandbox.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use raddle_config::{McpServer, McpTransport, SandboxFolders, policy_of};
+use raddle_config::{McpConfig, McpServer, McpTransport, thread_policy};
 use raddle_core::Settings;
 use raddle_model::ModelClient;
-use raddle_sandbox::egress::EgressRules;
-use raddle_sandbox::{
-    ChildProcess, ConfinedProcess, Confinement, ConfinementError, Control, Exit, Input, Launch,
-    Launcher, Network, Output, Policy, ProgramError, SandboxRefusal, SandboxService, SearchPath,
-    StartError, Stdio, environment, named_program, own_path,
-};
+use raddle_sandbox::{Confinement, Launch, Network, Policy, ProgramError, named_program};
 
 use super::tool_name::folder_name;
-
-/// Wait for files that an approved command holds. Beyond it, the server may only read the folders
-/// around them.
-const HELD_WAIT: Duration = Duration::from_secs(5);
-
-/// Settings of the operator for MCP servers. Each method may block on the disk.
-pub trait Operator: Send + Sync {
-    /// Returns the network access of servers that the configuration grants one: every host, the
-    /// hosts of these rules, or none at all.
-    fn network(&self) -> NetworkAccess;
-
-    /// Whether servers may write folders in a second-tier sandbox, which protects no names there.
-    fn accepts_second(&self) -> bool;
-
-    /// Returns why the operator's policy forbids a server that runs without a sandbox, if it does.
-    fn objection(&self, words: &[String]) -> Option<String>;
-
-    /// Returns the folders of a thread, and all others that its sandboxed commands may write. No
-    /// program is started from there.
-    fn workspaces(&self, settings: &Settings) -> Vec<PathBuf>;
-}
-
-/// Network access of MCP servers.
-#[derive(Debug)]
-pub enum NetworkAccess {
-    /// Every host.
-    Open,
-    /// The hosts that the operator lists, through the proxy.
-    Listed(EgressRules),
-    /// None at all.
-    None,
-}
+use crate::process::{self, NetworkAccess, ProcessError, ProcessStarter, SandboxedProcess};
 
 /// Dependencies of the start of a server.
 pub(crate) struct LaunchDeps {
-    pub(crate) launcher: Launcher,
-    pub(crate) sandbox: SandboxService,
-    pub(crate) operator: Arc<dyn Operator>,
-    /// The server's own folders, hidden from MCP servers.
-    pub(crate) own: Vec<PathBuf>,
-    pub(crate) path: SearchPath,
+    pub(crate) config: McpConfig,
+    pub(crate) starter: ProcessStarter,
     /// Calls servers that have a URL.
     pub(crate) client: ModelClient,
     /// Home of the logins.
@@ -83,68 +41,21 @@ pub(crate) enum LaunchError {
         path: PathBuf,
         error: std::io::Error,
     },
-    #[error("it cannot be sandboxed: {0}; `sandbox = false` runs it without a sandbox")]
-    Confinement(#[from] ConfinementError),
-    #[error("it cannot be sandboxed: {0}; `sandbox = false` runs it without a sandbox")]
-    Refused(#[from] SandboxRefusal),
+    #[error("{0}; `sandbox = false` runs it without a sandbox")]
+    Sandbox(ProcessError),
     #[error(transparent)]
-    Start(#[from] StartError),
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
+    Process(ProcessError),
     #[error("the start failed with an internal error; the server's log says more")]
     Internal,
 }
 
-/// A running MCP server.
-pub(crate) struct ServerProcess {
-    pub(crate) input: Input,
-    pub(crate) stdout: Output,
-    pub(crate) stderr: Option<Output>,
-    pub(crate) guard: ProcessGuard,
-}
-
-/// The process of an MCP server. Dropping it ends the process. The sandbox, with its claim on the
-/// folders that the process may write, is kept until the process has ended.
-pub(crate) struct ProcessGuard {
-    control: Control,
-    /// `None` once the process has ended.
-    parts: Option<(Exit, ConfinedProcess)>,
-}
-
-impl ProcessGuard {
-    /// Waits until the process runs.
-    async fn started(&mut self) -> Result<(), StartError> {
-        match &mut self.parts {
-            Some((exit, _)) => exit.started().await.map(drop),
-            None => Ok(()),
-        }
-    }
-
-    /// Waits until the process has ended.
-    pub(crate) async fn ended(&mut self) {
-        if let Some((exit, _)) = &mut self.parts {
-            exit.ended().await;
-            self.parts = None;
-        }
-    }
-
-    /// Ends the process, without waiting.
-    pub(crate) fn end(&self) {
-        self.control.end();
-    }
-}
-
-impl Drop for ProcessGuard {
-    fn drop(&mut self) {
-        let Some((mut exit, sandbox)) = self.parts.take() else {
-            return;
-        };
-        self.control.end();
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                exit.ended().await;
-                drop(sandbox);
-            });
+impl From<ProcessError> for LaunchError {
+    fn from(error: ProcessError) -> Self {
+        match error {
+            ProcessError::Confinement(_) | ProcessError::Refused(_) => Self::Sandbox(error),
+            ProcessError::Start(_) | ProcessError::Io(_) | ProcessError::Internal => {
+                Self::Process(error)
+            }
         }
     }
 }
@@ -155,37 +66,12 @@ impl LaunchDeps {
         self: &Arc<Self>,
         server: &Arc<McpServer>,
         settings: &Arc<Settings>,
-    ) -> Result<ServerProcess, LaunchError> {
-        let path = self.path.get().await.unwrap_or_else(own_path);
+    ) -> Result<SandboxedProcess, LaunchError> {
+        let path = self.starter.search_path().await;
         let (deps, server, settings) = (self.clone(), server.clone(), settings.clone());
         let prepared = tokio::task::spawn_blocking(move || deps.prepare(&server, &settings, &path));
         let (launch, confinement) = prepared.await.map_err(|_| LaunchError::Internal)??;
-        let plan = self
-            .sandbox
-            .plan_within(launch, confinement, HELD_WAIT)
-            .await?;
-        let wrapped = tokio::task::spawn_blocking(move || plan.wrap()).await;
-        let sandbox = wrapped.map_err(|_| LaunchError::Internal)??;
-        let (process, start) = self.launcher.open(Stdio::Pipes { input: true })?;
-        let ChildProcess {
-            input,
-            stdout,
-            stderr,
-            control,
-            exit,
-        } = process;
-        start.confined(&sandbox.confined)?;
-        let mut guard = ProcessGuard {
-            control,
-            parts: Some((exit, sandbox)),
-        };
-        guard.started().await?;
-        Ok(ServerProcess {
-            input: input.ok_or(LaunchError::Internal)?,
-            stdout,
-            stderr,
-            guard,
-        })
+        Ok(self.starter.start(launch, confinement).await?)
     }
 
     /// Returns the launch of a server and its confinement. It may block on the disk.
@@ -201,12 +87,19 @@ impl LaunchDeps {
         else {
             return Err(LaunchError::Internal);
         };
-        let cache = self.cache.join(folder_name(&server.name));
-        std::fs::create_dir_all(&cache).map_err(|error| LaunchError::Cache {
-            path: cache.clone(),
-            error,
-        })?;
-        let workspaces = self.operator.workspaces(settings);
+        let mut confinement = self.confinement(server, settings)?;
+        let operator = &self.starter.operator;
+        if confinement.policy == Policy::FullAccess {
+            let words: Vec<String> = [command].into_iter().chain(args).cloned().collect();
+            if let Some(objection) = operator.objection(&words) {
+                return Err(LaunchError::Forbidden(objection));
+            }
+        }
+        let cache = self.cache_folder(server, &confinement.policy)?;
+        if let Policy::Confined(rules) = &mut confinement.policy {
+            rules.write.push(cache.clone());
+        }
+        let workspaces = operator.workspaces(settings);
         let program = named_program(command, path, &workspaces);
         let program = program.map_err(|error| LaunchError::Program {
             command: command.clone(),
@@ -215,54 +108,70 @@ impl LaunchDeps {
         let launch = Launch {
             program: program.file.into(),
             args: args.iter().map(OsString::from).collect(),
-            cwd: match cwd {
-                Some(cwd) => Path::new(settings.real(&settings.cwd)).join(cwd),
-                None => PathBuf::from(settings.real(&settings.cwd)),
-            },
+            cwd: self.working_folder(cwd.as_deref(), settings, &cache),
             env: variables(&server.transport, program.path, &cache),
         };
-        let confinement = self.confinement(server, settings, cache)?;
-        if confinement.policy == Policy::FullAccess {
-            let words: Vec<String> = [command].into_iter().chain(args).cloned().collect();
-            if let Some(objection) = self.operator.objection(&words) {
-                return Err(LaunchError::Forbidden(objection));
-            }
-        }
         Ok((launch, confinement))
     }
 
-    /// Returns the sandbox of a server: that of the thread, with a cache folder and the network.
+    /// Returns the cache folder of a server. A server without a sandbox shares none with a
+    /// sandboxed one, which could leave programs there.
+    fn cache_folder(&self, server: &McpServer, policy: &Policy) -> Result<PathBuf, LaunchError> {
+        let kind = match policy {
+            Policy::Confined(_) => "sandboxed",
+            Policy::FullAccess => "unsandboxed",
+        };
+        let path = self.cache.join(folder_name(&server.name)).join(kind);
+        match std::fs::create_dir_all(&path) {
+            Ok(()) => Ok(path),
+            Err(error) => Err(LaunchError::Cache { path, error }),
+        }
+    }
+
+    /// Returns the folder in which a server starts: that of its configuration, else the thread's
+    /// folder if the operator trusts it, else its cache folder. Package runners such as `npx` run
+    /// programs of the folder in which they start, with the variables of the server.
+    fn working_folder(&self, cwd: Option<&Path>, settings: &Settings, cache: &Path) -> PathBuf {
+        let workspace = Path::new(settings.real(&settings.cwd));
+        match cwd {
+            Some(cwd) => workspace.join(cwd),
+            None if self.config.is_trusted(Path::new(&settings.cwd)) => workspace.to_owned(),
+            None => {
+                tracing::info!(
+                    folder = settings.cwd,
+                    "an MCP server starts in its cache folder, because the thread's folder is not \
+                     trusted and the server has no `cwd`"
+                );
+                cache.to_owned()
+            }
+        }
+    }
+
+    /// Returns the sandbox of a server: that of the thread, with the network.
     fn confinement(
         &self,
         server: &McpServer,
         settings: &Settings,
-        cache: PathBuf,
     ) -> Result<Confinement, LaunchError> {
-        let real = |folder: &str| PathBuf::from(settings.real(folder));
-        let folders = SandboxFolders {
-            cwd: real(&settings.cwd),
-            roots: settings.roots.iter().map(|it| real(it)).collect(),
-            own: &self.own,
-        };
+        let ProcessStarter { operator, own, .. } = &self.starter;
         let mut policy = match server.sandbox {
-            true => policy_of(&settings.sandbox, folders, real).ok_or(LaunchError::WholeDisk)?,
+            true => thread_policy(settings, own).ok_or(LaunchError::WholeDisk)?,
             false => Policy::FullAccess,
         };
         let mut network = None;
-        if let Policy::Confined(rules) = &mut policy {
-            rules.write.push(cache);
-            if server.network {
-                match self.operator.network() {
-                    NetworkAccess::Open => rules.network = Network::Open,
-                    NetworkAccess::Listed(hosts) => network = Some(hosts),
-                    NetworkAccess::None => {}
-                }
+        if let Policy::Confined(rules) = &mut policy
+            && server.network
+        {
+            match operator.network() {
+                NetworkAccess::Open => rules.network = Network::Open,
+                NetworkAccess::Listed(hosts) => network = Some(hosts),
+                NetworkAccess::None => {}
             }
         }
         Ok(Confinement {
             policy,
             network,
-            accepts_second_tier: self.operator.accepts_second(),
+            accepts_second_tier: operator.accepts_second(),
         })
     }
 }
@@ -270,12 +179,11 @@ impl LaunchDeps {
 /// Returns the environment of a server: the variables that commands inherit, those that its
 /// configuration names or sets, and its cache folder.
 fn variables(transport: &McpTransport, path: OsString, cache: &Path) -> Vec<(OsString, OsString)> {
-    let mut variables = environment::of(std::env::vars_os(), &BTreeMap::new());
+    let mut variables = process::variables(path);
     let mut set = |name: OsString, value: OsString| {
         variables.retain(|(old, _)| *old != name);
         variables.push((name, value));
     };
-    set("PATH".into(), path);
     // The package runners of servers keep downloads here.
     for (name, folder) in [("XDG_CACHE_HOME", "cache"), ("npm_config_cache", "npm")] {
         set(name.into(), cache.join(folder).into());

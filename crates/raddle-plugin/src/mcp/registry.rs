@@ -3,19 +3,18 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use raddle_config::{McpConfig, McpServer, McpTransport};
+use raddle_core::Settings;
 use raddle_core::ports::{
     BoxFuture, McpAuth, McpError, McpListener, McpLogin, McpServerSnapshot, McpServerState,
     McpServers,
 };
-use raddle_core::{Sandbox, Settings};
 use raddle_model::ModelClient;
-use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 use rmcp::model::{PaginatedRequestParams, ReadResourceRequestParams};
 use rmcp::{Peer, RoleClient};
 use serde_json::{Value, json};
@@ -24,9 +23,10 @@ use tokio::time::timeout;
 
 use super::call::Call;
 use super::instance::{Instance, InstanceState, Session};
-use super::launch::{LaunchDeps, Operator};
+use super::launch::LaunchDeps;
 use super::login;
 use super::tool_table::McpTool;
+use crate::process::ProcessStarter;
 
 /// How long a client that asks for the state of servers waits for those that start.
 const SNAPSHOT_WAIT: Duration = Duration::from_secs(5);
@@ -39,15 +39,7 @@ pub struct Options {
     /// The configuration of the servers.
     pub config: McpConfig,
     /// Starts the processes of servers.
-    pub launcher: Launcher,
-    /// Builds the sandbox of each server.
-    pub sandbox: SandboxService,
-    /// Settings of the operator that servers follow.
-    pub operator: Arc<dyn Operator>,
-    /// The server's own folders, hidden from MCP servers.
-    pub own: Vec<PathBuf>,
-    /// Search path of programs.
-    pub path: SearchPath,
+    pub starter: ProcessStarter,
     /// Home of the logins at servers; each server has a cache folder below it.
     pub home: PathBuf,
 }
@@ -59,7 +51,6 @@ pub struct McpRegistry {
 }
 
 struct Inner {
-    config: McpConfig,
     deps: Arc<LaunchDeps>,
     instances: Mutex<HashMap<InstanceKey, Arc<Instance>>>,
     listener: Arc<OnceLock<McpListener>>,
@@ -75,10 +66,6 @@ impl fmt::Debug for McpRegistry {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct InstanceKey {
     server: Arc<McpServer>,
-    /// Real path of the working folder.
-    cwd: PathBuf,
-    /// Whether the server may write the workspace.
-    can_write: bool,
     /// Real paths of the folders, and the sandbox; empty for a server that has no process here.
     scope: String,
 }
@@ -97,12 +84,6 @@ impl InstanceKey {
         };
         Self {
             server: server.clone(),
-            cwd: match server.transport {
-                McpTransport::Http { .. } => PathBuf::new(),
-                McpTransport::Stdio { .. } => settings.real(&settings.cwd).into(),
-            },
-            can_write: matches!(server.transport, McpTransport::Stdio { .. })
-                && matches!(settings.sandbox, Sandbox::WorkspaceWrite { .. }),
             scope,
         }
     }
@@ -121,26 +102,18 @@ impl McpRegistry {
     pub fn new(options: Options) -> Self {
         let Options {
             config,
-            launcher,
-            sandbox,
-            operator,
-            own,
-            path,
+            starter,
             home,
         } = options;
         let deps = LaunchDeps {
-            launcher,
-            sandbox,
-            operator,
-            own,
-            path,
+            config,
+            starter,
             client: ModelClient::new(),
             cache: home.join("mcp"),
             home,
         };
         Self {
             inner: Arc::new(Inner {
-                config,
                 deps: Arc::new(deps),
                 instances: Mutex::default(),
                 listener: Arc::default(),
@@ -156,7 +129,7 @@ impl McpRegistry {
     /// Returns the instance of each enabled server for threads with these settings, in the order
     /// of names. Those that do not run are started in the background.
     pub(crate) fn of_thread(&self, settings: &Settings) -> Vec<Arc<Instance>> {
-        let servers = self.inner.config.current().servers;
+        let servers = self.inner.deps.config.current().servers;
         if servers.is_empty() {
             return Vec::new();
         }
@@ -182,7 +155,7 @@ impl McpRegistry {
         if let Some(settings) = settings {
             return self.of_thread(settings);
         }
-        let current = self.inner.config.current().servers;
+        let current = self.inner.deps.config.current().servers;
         let is_running = |server: &Arc<McpServer>| {
             let instances = self.instances();
             let mut running = instances.iter().filter(|(_, it)| !it.is_stopped());
@@ -213,25 +186,6 @@ impl McpRegistry {
             })
         });
         tools.next()
-    }
-
-    /// Stops the instances that may write around a thread's folder and run no call, before an
-    /// approved command runs outside the sandbox: no sandboxed process may write the files that the
-    /// approval covers. The next model call starts them again.
-    pub(crate) async fn pause(&self, settings: &Settings) {
-        let cwd = Path::new(settings.real(&settings.cwd));
-        let paused: Vec<Arc<Instance>> = {
-            let mut instances = self.instances();
-            let is_paused = |key: &InstanceKey, it: &Arc<Instance>| {
-                let overlaps = key.cwd.starts_with(cwd) || cwd.starts_with(&key.cwd);
-                key.can_write && overlaps && it.calls.count() == 0
-            };
-            let paused = instances.extract_if(|key, it| is_paused(key, it));
-            paused.map(|(_, it)| it).collect()
-        };
-        for instance in paused {
-            instance.stop().await;
-        }
     }
 
     /// Returns the connected instance of a server.
@@ -317,11 +271,11 @@ impl McpServers for McpRegistry {
         settings: Option<&'a Settings>,
     ) -> BoxFuture<'a, Vec<McpServerSnapshot>> {
         Box::pin(async move {
-            let config = self.inner.config.clone();
+            let config = self.inner.deps.config.clone();
             let loaded = tokio::task::spawn_blocking(move || config.refresh()).await;
             let servers = match loaded {
                 Ok(Ok(it)) => it,
-                _ => self.inner.config.current(),
+                _ => self.inner.deps.config.current(),
             };
             let instances = self.of(settings);
             let settled = async {
@@ -352,7 +306,7 @@ impl McpServers for McpRegistry {
 
     fn reload(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let config = self.inner.config.clone();
+            let config = self.inner.deps.config.clone();
             let loaded = tokio::task::spawn_blocking(move || config.refresh()).await;
             let Ok(Ok(loaded)) = loaded else { return };
             let is_current = |key: &InstanceKey| loaded.servers.contains(&key.server);
@@ -394,7 +348,7 @@ impl McpServers for McpRegistry {
         scopes: Vec<String>,
     ) -> BoxFuture<'a, Result<McpLogin, McpError>> {
         Box::pin(async move {
-            let servers = self.inner.config.current().servers;
+            let servers = self.inner.deps.config.current().servers;
             let found = servers.into_iter().find(|it| it.name == server);
             let found = found.ok_or_else(|| McpError::UnknownServer(server.to_owned()))?;
             let deps = &self.inner.deps;

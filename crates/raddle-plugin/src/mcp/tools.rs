@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use raddle_config::McpApproval;
 use raddle_core::policy::{Act, ActKind, McpRisk, ParsedScript, approval_digest};
 use raddle_core::ports::{
-    Authorization, BackgroundTerminal, BoxFuture, ToolIntent, ToolJob, ToolResult, ToolSpec, Tools,
+    BackgroundTerminal, BoxFuture, ToolIntent, ToolJob, ToolResult, ToolSpec, Tools,
 };
 use raddle_core::{
     CommandRun, ItemBody, ItemStatus, McpCall, NamedTool, Output, Settings, ThreadId, ToolCall,
@@ -348,13 +348,7 @@ impl Tools for McpTools {
         let this = self.clone();
         Box::pin(async move {
             match parsed {
-                None => {
-                    let is_exact = matches!(job.authorization, Some(Authorization::Exactly(_)));
-                    if is_exact && matches!(job.item.body, ItemBody::Command(_)) {
-                        this.registry.pause(&job.settings).await;
-                    }
-                    this.built_in.run(job).await
-                }
+                None => this.built_in.run(job).await,
                 Some(ParsedCall::Server { name, arguments }) => {
                     this.run_server_call(job, name, arguments).await
                 }

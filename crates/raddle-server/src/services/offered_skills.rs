@@ -68,7 +68,7 @@ impl Skills for OfferedSkills {
         let enabled = listed.filter(|it| is_enabled(&config, &it.name, &it.path));
         let (of_workspace, mut offered): (Vec<_>, Vec<_>) =
             enabled.partition(|it| it.scope == SkillScope::Repo);
-        let folders = skills::repository_folders(Path::new(cwd));
+        let folders = projects::folders(Path::new(cwd));
         let mut warning = None;
         match projects::trust(&config, &folders) {
             Some(true) => offered.extend(of_workspace),

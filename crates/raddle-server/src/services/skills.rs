@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use raddle_config::projects;
 use raddle_protocol::{SkillErrorInfo, SkillMetadata, SkillScope, SkillsListEntry};
 use serde::Serialize;
 
@@ -164,7 +165,7 @@ pub(crate) fn text_of(
 /// Whether any folder exists whose skills apply in a folder.
 pub(crate) fn have_folders(cwd: &str, shared: &[SkillFolder]) -> bool {
     let below = |it: &PathBuf| REPO_FOLDERS.iter().any(|name| it.join(name).is_dir());
-    shared.iter().any(|it| it.path.is_dir()) || repository_folders(Path::new(cwd)).iter().any(below)
+    shared.iter().any(|it| it.path.is_dir()) || projects::folders(Path::new(cwd)).iter().any(below)
 }
 
 fn shared_sources(shared: &[SkillFolder], admission: &PathAdmission) -> Vec<SkillSource> {
@@ -183,7 +184,7 @@ fn repository_sources(
     shared: &[SkillFolder],
     admission: &PathAdmission,
 ) -> Vec<SkillSource> {
-    let folders = repository_folders(cwd);
+    let folders = projects::folders(cwd);
     let root = folders.last().and_then(|it| fs::canonicalize(it).ok());
     let Some(root) = root else {
         return Vec::new();
@@ -199,17 +200,6 @@ fn repository_sources(
         admission: admission.clone(),
     });
     sources.collect()
-}
-
-/// Returns the folder and its ancestors, up to the root of its repository. Without a repository,
-/// only the folder itself.
-pub(crate) fn repository_folders(cwd: &Path) -> Vec<PathBuf> {
-    let ancestors: Vec<PathBuf> = cwd.ancestors().map(Path::to_owned).collect();
-    let root = ancestors
-        .iter()
-        .position(|folder| folder.join(".git").exists())
-        .unwrap_or(0);
-    ancestors.into_iter().take(root + 1).collect()
 }
 
 /// A folder of skills.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use raddle_config::{SandboxFolders, has_network, policy_of};
+use raddle_config::{has_network, thread_policy};
 use raddle_core::Settings;
 use raddle_sandbox::{Confinement, Policy};
 
@@ -47,13 +47,7 @@ pub(super) fn check_folder(settings: &Settings) -> Result<(), ToolCallError> {
 ///
 /// `own`: the server's own folders.
 pub(crate) fn policy(settings: &Settings, own: &[PathBuf]) -> Result<Policy, ToolCallError> {
-    let real = |folder: &str| PathBuf::from(settings.real(folder));
-    let folders = SandboxFolders {
-        cwd: real(&settings.cwd),
-        roots: settings.roots.iter().map(|it| real(it)).collect(),
-        own,
-    };
-    policy_of(&settings.sandbox, folders, real).ok_or_else(|| {
+    thread_policy(settings, own).ok_or_else(|| {
         ToolCallError::new(
             "The workspace would be the whole disk. Ask the user to start the thread in a folder.",
         )

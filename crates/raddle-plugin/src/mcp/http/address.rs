@@ -2,13 +2,14 @@
 
 use hyper::header::{HeaderMap, LOCATION};
 use hyper::{StatusCode, Uri};
+use raddle_model::redacted;
 
 use super::error::HttpError;
 
 /// Parses the URL of a server.
 pub(crate) fn parse_url(url: &str) -> Result<Uri, HttpError> {
     let error = |what| HttpError::Url {
-        url: shown(url),
+        url: redacted(url),
         what,
     };
     let uri: Uri = url
@@ -33,7 +34,7 @@ pub(super) fn redirect_target(
         return Ok(None);
     };
     let error = |what| HttpError::Redirect {
-        location: shown(location),
+        location: redacted(location),
         what,
     };
     let target = resolve(current, location).ok_or_else(|| error("which is no address"))?;
@@ -94,18 +95,6 @@ fn resolve(base: &Uri, location: &str) -> Option<Uri> {
     };
     let target: Uri = absolute.parse().ok()?;
     target.host().is_some().then_some(target)
-}
-
-/// Returns an address without its user and its query, which may be secrets.
-fn shown(address: &str) -> String {
-    let secret = match address.contains('@') {
-        true => address.find("://").map(|at| at + "://".len()).or(Some(0)),
-        false => address.find(['?', '#']),
-    };
-    match secret {
-        Some(at) => format!("{}…", &address[..at]),
-        None => address.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Errors of OAuth.
 
 use std::io;
-use std::path::PathBuf;
 
+use raddle_config::PrivateFileError;
 use raddle_model::CallError;
 use raddle_model::oauth::RedirectError;
 use tokio::task::JoinError;
@@ -45,20 +45,10 @@ pub(crate) enum OauthError {
     Redirect(#[from] RedirectError),
     #[error("the system has no randomness")]
     Random(#[source] CallError),
-    #[error("cannot lock {}", .path.display())]
-    Lock { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    File(#[from] PrivateFileError),
     #[error("another process has been renewing the token of `{server}` for too long; end it")]
     LockTimeout { server: String },
-    #[error("cannot read {}", .path.display())]
-    Read { path: PathBuf, source: io::Error },
-    /// The error of the parser could quote a secret, so it is not a source.
-    #[error(
-        "{} cannot be read; remove it, and log in again with `raddle mcp login`",
-        .path.display()
-    )]
-    Malformed { path: PathBuf },
-    #[error("cannot write {}", .path.display())]
-    Write { path: PathBuf, source: io::Error },
     /// The thread that read or wrote panicked.
     #[error(transparent)]
     Panicked(#[from] JoinError),

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
 
 use data_encoding::HEXLOWER;
+use raddle_config::PrivateFile;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -39,7 +38,7 @@ impl fmt::Debug for ServerCredential {
 /// The file of the tokens. Cheap to clone; each method blocks on the disk.
 #[derive(Clone, Debug)]
 pub(super) struct TokenStore {
-    file: PathBuf,
+    file: PrivateFile,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -65,7 +64,7 @@ impl TokenFile {
 impl TokenStore {
     pub(super) fn of(home: &Path) -> Self {
         Self {
-            file: home.join("mcp-credentials.json"),
+            file: PrivateFile::new(home.join("mcp-credentials.json"), "raddle mcp login"),
         }
     }
 
@@ -89,10 +88,10 @@ impl TokenStore {
         if credential.is_none() && !self.read()?.servers.contains_key(name) {
             return Ok(false);
         }
-        let _lock = self.lock()?;
+        let _lock = self.file.lock()?;
         let mut file = self.read()?;
         let was_there = file.set(name, credential);
-        self.write(&file)?;
+        self.file.write(&file)?;
         Ok(was_there)
     }
 
@@ -104,12 +103,12 @@ impl TokenStore {
         old: &ServerCredential,
         new: Option<ServerCredential>,
     ) -> Result<Option<ServerCredential>, OauthError> {
-        let _lock = self.lock()?;
+        let _lock = self.file.lock()?;
         let mut file = self.read()?;
         match file.get(name, &old.url) {
             Some(stored) if stored == old => {
                 file.set(name, new.clone());
-                self.write(&file)?;
+                self.file.write(&file)?;
                 Ok(new)
             }
             stored => Ok(stored.cloned()),
@@ -120,67 +119,18 @@ impl TokenStore {
     /// `None` while another one does.
     pub(super) fn renewal_lock(&self, name: &str) -> Result<Option<File>, OauthError> {
         let digest = HEXLOWER.encode(&Sha256::digest(name)[..8]);
-        let path = self.file.with_extension(format!("{digest}.renewing"));
-        let locked = private(&path).and_then(|file| match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
-        });
-        locked.map_err(|source| OauthError::Lock { path, source })
-    }
-
-    /// Locks out other writers of this home until the lock is dropped.
-    fn lock(&self) -> Result<File, OauthError> {
-        let path = self.file.with_extension("lock");
-        let locked = private(&path).and_then(|file| file.lock().map(|()| file));
-        locked.map_err(|source| OauthError::Lock { path, source })
+        Ok(self.file.try_lock(&format!("{digest}.renewing"))?)
     }
 
     fn read(&self) -> Result<TokenFile, OauthError> {
-        let path = || self.file.clone();
-        match fs::read(&self.file) {
-            Ok(bytes) => {
-                serde_json::from_slice(&bytes).map_err(|_| OauthError::Malformed { path: path() })
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(TokenFile::default()),
-            Err(source) => Err(OauthError::Read {
-                path: path(),
-                source,
-            }),
-        }
+        Ok(self.file.read()?)
     }
-
-    fn write(&self, content: &TokenFile) -> Result<(), OauthError> {
-        let written = self.try_write(content);
-        written.map_err(|source| OauthError::Write {
-            path: self.file.clone(),
-            source,
-        })
-    }
-
-    fn try_write(&self, content: &TokenFile) -> io::Result<()> {
-        let new = self.file.with_extension("new");
-        // A leftover file may be readable by other users.
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = private(&new)?;
-        file.write_all(serde_json::to_string_pretty(content)?.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, &self.file)
-    }
-}
-
-/// Opens a file that only its owner can read.
-fn private(path: &Path) -> io::Result<File> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    options.open(path)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::super::grant::ClientAuth;
@@ -216,7 +166,9 @@ mod tests {
         );
         assert_eq!(get("https://a.org/mcp"), Some(credential("sekret")));
         assert_eq!(get("https://evil.org/mcp"), None);
-        let mode = fs::metadata(&store.file).expect("a file").permissions();
+        let mode = fs::metadata(store.file.path())
+            .expect("a file")
+            .permissions();
         assert_eq!(mode.mode() & 0o777, 0o600);
         assert!(!format!("{:?}", credential("sekret")).contains("sekret"));
         let other = store.replace("a/b", &credential("stale"), None);

@@ -114,6 +114,33 @@ fn a_server_runs_in_the_sandbox_of_its_thread() {
     assert!(inside.exists() && !outside.exists());
 }
 
+/// Package runners run programs of the folder in which they start: that of a thread must be
+/// trusted, or named in the configuration.
+#[test]
+fn a_server_starts_in_the_workspace_if_it_is_trusted_or_named() {
+    for (keys, is_trusted, is_workspace) in [
+        ("", false, false),
+        ("cwd = '.'", false, true),
+        ("", true, true),
+    ] {
+        let harness = ExecHarness::new(&script(&[("peek", "name = 'PWD', path = '.'")]));
+        fs::write(harness.work.path().join("of-the-workspace"), "").expect("a file");
+        let mut keys = keys.to_owned();
+        if is_trusted {
+            let work = harness.work.path().display();
+            keys.push_str(&format!("\n[projects.'{work}']\ntrust_level = 'trusted'\n"));
+        }
+        configure(&harness, &keys);
+        let items = calls(&harness, &[]);
+        let seen = text(&items[0]);
+        assert_eq!(
+            seen.contains("of-the-workspace"),
+            is_workspace,
+            "{keys}: {seen}"
+        );
+    }
+}
+
 #[test]
 fn a_tool_that_may_change_something_needs_approval() {
     let harness = ExecHarness::new(&script(&[

@@ -120,12 +120,23 @@ impl PeerProcess {
         }
     }
 
+    /// Sends a request.
+    fn send(&mut self, method: &str, params: Value) {
+        self.last_id += 1;
+        let request = json!({ "id": self.last_id, "method": method, "params": params });
+        self.pipes.send(request.to_string().as_bytes());
+    }
+
+    /// Sends a request, and waits for its response.
+    fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.send(method, params);
+        self.end()
+    }
+
     /// Starts a sandboxed command.
     fn begin(&mut self, cwd: &Path, words: &[&str]) {
-        self.last_id += 1;
         let params = json!({ "command": words, "cwd": cwd, "sandboxPolicy": sandbox() });
-        let request = json!({ "id": self.last_id, "method": "command/exec", "params": params });
-        self.pipes.send(request.to_string().as_bytes());
+        self.send("command/exec", params);
     }
 
     /// Waits for the response to the last one.
@@ -260,4 +271,45 @@ steps = [{ text = 'Done.' }]
     peer.begin(&fixture.work, &["bash", "-c", "echo x >> run.sh"]);
     let answer = peer.end();
     assert_eq!(answer["result"]["exitCode"], 0, "{answer}");
+}
+
+/// MCP servers that may write the workspace run in this process and in another one. They end for an
+/// approved command, and are started again.
+#[test]
+fn an_approved_command_does_not_wait_for_mcp_servers_of_any_process() {
+    let script = r#"
+repeat = true
+[[answer]]
+match = 'say run'
+steps = [{ call = 'exec_command', arguments = { cmd = 'bash run.sh', login = false, sandbox_permissions = 'require_escalated' } }]
+[[answer]]
+steps = [{ text = 'Done.' }]
+"#;
+    let server = include_str!("../exec/mcp_server.py");
+    let config = format!(
+        "[mcp_servers.demo]\ncommand = 'python3'\nargs = ['-c', '''{server}''']\ncwd = '.'\n"
+    );
+    let mut client = MockClient::start(script, &[]);
+    fs::write(client.server.home().join("config.toml"), config).expect("a configuration");
+    let fixture = HoldFixture::new();
+    let mut peer = PeerProcess::start(client.server.home());
+    let start = json!({ "cwd": fixture.work, "sandbox": "workspace-write" });
+    let reply = peer.ask("thread/start", start);
+    let there = reply["result"]["thread"]["id"].clone();
+    let write = |thread: &Value, name: &str| {
+        json!({
+            "threadId": thread, "server": "demo", "tool": "write", "arguments": { "path": name },
+        })
+    };
+    let reply = peer.ask("mcpServer/tool/call", write(&there, "one"));
+    assert_eq!(reply["result"]["content"][0]["text"], "done", "{reply}");
+    let thread = client.thread_in(&fixture.work);
+    let params = json!({ "threadId": thread, "sandboxPolicy": sandbox() });
+    let (questions, messages) = client.answered(params, "say run", "accept");
+    assert_eq!(questions.len(), 1, "{messages:?}");
+    let outputs = client.outputs_to_model();
+    assert!(outputs[0].contains("the approved content"), "{outputs:?}");
+    let reply = peer.ask("mcpServer/tool/call", write(&there, "two"));
+    assert_eq!(reply["result"]["content"][0]["text"], "done", "{reply}");
+    assert!(fixture.work.join("two").exists());
 }
