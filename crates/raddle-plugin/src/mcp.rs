@@ -10,6 +10,7 @@ mod instance;
 mod launch;
 mod login;
 mod oauth;
+mod plain_text;
 mod registry;
 mod search;
 mod stdio;

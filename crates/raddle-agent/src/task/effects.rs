@@ -140,13 +140,20 @@ impl Task {
         let mut stop_signal = stopped.clone();
         let body = open.item.body.clone();
         let hooks = self.hook_runner(Some(turn.clone()));
+        let reports = TaskReports {
+            reporter: self.reporter.clone(),
+            notifier: self.notifier.clone(),
+            thread: self.id,
+            turn: turn.clone(),
+            item: item.clone(),
+        };
         let job = ToolJob {
             thread: self.id,
             turn,
             item: open.item.clone(),
             settings: thread.effective_settings(),
             authorization: None,
-            reports: Box::new(TaskReports(self.reporter.clone())),
+            reports: Box::new(reports),
             stopped: Box::pin(async move { while stop_signal.changed().await.is_ok() {} }),
         };
         let approvals = Approvals {

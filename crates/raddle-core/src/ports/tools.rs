@@ -139,6 +139,10 @@ pub enum Authorization {
 pub trait ReportSink: Send + Sync {
     /// Accepts a report. The tool waits for capacity; returns false once the receiver is gone.
     fn report(&self, command: Command) -> BoxFuture<'_, bool>;
+
+    /// Sends a progress message to the subscribers. It is not stored, and does not wait: without
+    /// capacity it is dropped.
+    fn progress(&self, message: String);
 }
 
 /// Result of a tool call.

@@ -175,7 +175,8 @@ impl McpTools {
         };
         let began = Instant::now();
         let (peer, calls) = (&connected.session.peer, &connected.instance.calls);
-        let report = |text: String| tracing::debug!(text, "an MCP tool reports progress");
+        let reports = job.reports;
+        let report = |text: String| reports.progress(text);
         let outcome = call.send(peer, calls, report).await;
         connected.instance.touch();
         tool_result(item, outcome, began.elapsed())
