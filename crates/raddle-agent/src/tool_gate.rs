@@ -14,8 +14,9 @@ use raddle_core::policy::{
     Act, ActKind, Amendment, DeadlineAction, ManagedLimits, Policy, Ruling, Verdict, proposed,
 };
 use raddle_core::ports::{
-    AmendError, BackgroundTerminal, Blobs, BoxFuture, Hooks, ReportSink, Rulebook, ToolIntent,
-    ToolJob, ToolResult, ToolSpec, Tools, Webhook, WebhookDecision, WebhookError, WebhookRequest,
+    AmendError, BackgroundTerminal, Blobs, BoxFuture, Hooks, ReportSink, Requirement, Rulebook,
+    ToolIntent, ToolJob, ToolResult, ToolSpec, Tools, Webhook, WebhookDecision, WebhookError,
+    WebhookRequest,
 };
 use raddle_core::{
     Admission, Ask, AskCommand, AskPatch, AskTool, Command, CommandRun, CommandSource, EndTool,
@@ -107,6 +108,14 @@ impl ToolGate {
         match settings.no_environment {
             true => Vec::new(),
             false => self.tools.specs(settings),
+        }
+    }
+
+    /// Waits for the tools without which a turn must not begin.
+    pub(crate) async fn requirement(&self, settings: &Settings) -> Requirement {
+        match settings.no_environment {
+            true => Requirement::None,
+            false => self.tools.requirement(settings).await,
         }
     }
 

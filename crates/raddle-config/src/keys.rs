@@ -229,7 +229,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("mcp_servers.NAME.http_headers", Kind::TextTable, "none", "headers of every request"),
     key("mcp_servers.NAME.env_http_headers", Kind::TextTable, "none", "headers of every request, by the environment variables that hold the values"),
     key("mcp_servers.NAME.enabled", Kind::Flag, "true", "whether threads use it"),
-    key("mcp_servers.NAME.required", Kind::Flag, "false", "whether a thread cannot start without it"),
+    key("mcp_servers.NAME.required", Kind::Flag, "false", "whether turns wait for it, and fail if it does not connect"),
     key("mcp_servers.NAME.startup_timeout_sec", Kind::Seconds, "30", "the timeout of its start, in seconds"),
     key("mcp_servers.NAME.startup_timeout_ms", Kind::Whole, "`startup_timeout_sec`", "the same in milliseconds; `startup_timeout_sec` takes precedence"),
     key("mcp_servers.NAME.tool_timeout_sec", Kind::Seconds, "120", "the timeout of a call, in seconds"),

@@ -23,7 +23,7 @@ pub struct McpServer {
     pub transport: McpTransport,
     /// Whether threads use it.
     pub enabled: bool,
-    /// Whether a thread cannot start without it.
+    /// Whether turns fail while it is not connected.
     pub required: bool,
     /// Timeout of its start, until it has listed its tools.
     pub startup_timeout: Duration,

@@ -32,6 +32,7 @@ impl Task {
                 let is_compaction_turn = thread
                     .turn()
                     .is_some_and(|it| it.kind == TurnKind::Compaction);
+                let is_first_call = thread.turn().is_some_and(|it| it.calls == 1);
                 let turn = thread.turn().map(|it| it.id.clone());
                 if self.continuations.0 != turn {
                     self.continuations = (turn.clone(), Arc::default());
@@ -70,6 +71,7 @@ impl Task {
                     used: thread.used(self.shared.now()),
                     clock: self.shared.clock,
                     call: *call,
+                    begins_turn: is_first_call && !is_compaction_turn,
                     meter: meter.clone(),
                     hooks: self.hook_runner(turn),
                     continuations: self.continuations.1.clone(),

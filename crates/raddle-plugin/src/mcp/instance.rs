@@ -70,6 +70,8 @@ pub(crate) struct Instance {
     state: watch::Sender<InstanceState>,
     last_used: Mutex<Instant>,
     stop: watch::Sender<bool>,
+    /// Notified when a failed server must be started again at once.
+    retry: Notify,
     listener: Arc<OnceLock<McpListener>>,
 }
 
@@ -87,6 +89,7 @@ impl Instance {
             state: watch::Sender::new(InstanceState::Starting),
             last_used: Mutex::new(Instant::now()),
             stop: watch::Sender::new(false),
+            retry: Notify::new(),
             listener,
         });
         let span = tracing::info_span!(parent: None, "mcp_server", server = instance.server.name);
@@ -135,6 +138,16 @@ impl Instance {
             Ok(state) => state.clone(),
             Err(_) => InstanceState::Stopped,
         }
+    }
+
+    /// Waits for the result of a start: of the one that runs, or of a new one after a failure.
+    pub(crate) async fn started(&self) -> InstanceState {
+        let mut receiver = self.state.subscribe();
+        if matches!(*receiver.borrow_and_update(), InstanceState::Failed(_)) {
+            self.retry.notify_one();
+            let _ = receiver.changed().await;
+        }
+        self.settled().await
     }
 
     /// Whether it was stopped, and so cannot be used any more.
@@ -238,6 +251,7 @@ impl Supervisor {
             tokio::select! {
                 biased;
                 () = &mut must_stop => break,
+                () = instance.retry.notified() => {}
                 () = sleep(wait) => {}
             }
         }
