@@ -17,4 +17,7 @@ mod hooks;
 mod mcp;
 
 pub use hooks::{CommandHooks, HookOperator, HookOptions};
-pub use mcp::{McpRegistry, McpTools, NetworkAccess, Operator, Options, log_in, log_out};
+pub use mcp::{
+    McpRegistry, McpTools, NetworkAccess, Operator, Options, ServerFailure, ServerOffer,
+    ServerTest, log_in, log_out,
+};

@@ -50,6 +50,8 @@ pub(crate) struct Failure {
     pub(crate) text: String,
     /// Whether the server requires a login.
     pub(crate) needs_login: bool,
+    /// What the user can do.
+    pub(crate) advice: &'static str,
 }
 
 /// A connected server.
@@ -224,6 +226,7 @@ impl Supervisor {
                     text.truncate(text.floor_char_boundary(ERROR_BYTES_MAX));
                     Failure {
                         needs_login: matches!(error, ConnectError::NeedsLogin { .. }),
+                        advice: error.advice(),
                         text,
                     }
                 }
@@ -324,6 +327,7 @@ impl Supervisor {
         error.map(|()| Failure {
             text: format!("the connection was closed{stderr}"),
             needs_login: false,
+            advice: "run the command of the server yourself, and look at its output",
         })
     }
 

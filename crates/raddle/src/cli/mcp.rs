@@ -18,6 +18,11 @@ pub(crate) enum McpCommand {
     Get(McpGet),
     /// Remove an MCP server from your config.toml
     Remove(McpRemove),
+    /// Start MCP servers as a thread in this folder would, and print what they offer
+    ///
+    /// Without a name, tests all servers that are enabled. The exit status is 1 if a server cannot
+    /// be used; its cause and a remedy are printed.
+    Test(McpTest),
     /// Log in at an MCP server with a URL, through its page in your browser
     Login(McpLogin),
     /// Remove the stored login at an MCP server
@@ -93,6 +98,20 @@ pub(crate) struct McpRemove {
     /// Name of the server
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpTest {
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs,
+
+    /// Name of the server; without it, all
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// Print one JSON object, or a list without a name
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
