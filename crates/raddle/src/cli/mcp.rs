@@ -54,6 +54,18 @@ pub(crate) struct McpAdd {
     #[arg(long, value_name = "VARIABLE", conflicts_with = "command")]
     pub(crate) bearer_token_env_var: Option<String>,
 
+    /// Id of an OAuth client that you registered for the address
+    #[arg(long, value_name = "CLIENT_ID", conflicts_with = "command")]
+    pub(crate) oauth_client_id: Option<String>,
+
+    /// Secret of that client; it is stored in config.toml
+    #[arg(long, value_name = "CLIENT_SECRET", requires = "oauth_client_id")]
+    pub(crate) oauth_client_secret: Option<String>,
+
+    /// OAuth resource to request tokens for
+    #[arg(long, value_name = "RESOURCE", conflicts_with = "command")]
+    pub(crate) oauth_resource: Option<String>,
+
     /// Program and its arguments
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,

@@ -37,6 +37,16 @@ fn add_writes_what_codex_writes() {
             "[mcp_servers.web]\nurl = \"https://h\"\nbearer_token_env_var = \"T\"\n",
         ),
         (
+            &[
+                "web",
+                "--oauth-resource",
+                "https://r/",
+                "--url",
+                "https://h",
+            ],
+            "[mcp_servers.web]\nurl = \"https://h\"\noauth_resource = \"https://r/\"\n",
+        ),
+        (
             &["a.b/c@d:e", "--", "npx"],
             "[mcp_servers.\"a.b/c@d:e\"]\ncommand = \"npx\"\n",
         ),
@@ -53,6 +63,30 @@ fn add_writes_what_codex_writes() {
         assert_eq!((listed.code, listed.err.as_str()), (Some(0), ""));
         assert!(listed.out.starts_with(words[0]), "{}", listed.out);
     }
+}
+
+#[test]
+fn add_stores_a_registered_client() {
+    let home = CliHome::new();
+    let output = home.run(&[
+        "mcp",
+        "add",
+        "web",
+        "--url",
+        "https://h/mcp",
+        "--oauth-client-id",
+        "me",
+        "--oauth-client-secret",
+        "sekret",
+    ]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let line = "the redirect URL of the OAuth client is http://127.0.0.1/callback";
+    assert!(output.err.contains(line), "{}", output.err);
+    let expected = "[mcp_servers.web]\nurl = \"https://h/mcp\"\n\n[mcp_servers.web.oauth]\n\
+                    client_id = \"me\"\nclient_secret = \"sekret\"\n";
+    assert_eq!(home.text(), expected);
+    let output = home.run(&["config", "list"]);
+    assert!(!output.out.contains("sekret"), "{}", output.out);
 }
 
 #[test]
