@@ -15,6 +15,7 @@ mod registry;
 mod search;
 mod server_test;
 mod stdio;
+mod tool_changes;
 mod tool_name;
 mod tool_table;
 mod tools;

@@ -10,7 +10,7 @@ use raddle_core::ports::{McpListener, McpServerState};
 use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 use tracing::Instrument;
 
 use super::backoff::Backoff;
@@ -18,6 +18,7 @@ use super::call::OpenCalls;
 use super::connection::{ConnectError, Connection, connect};
 use super::handler::Handler;
 use super::launch::LaunchDeps;
+use super::tool_changes;
 use super::tool_table::ToolTable;
 
 /// Limit: time without a model call or a tool call after which an MCP server is stopped; beyond
@@ -26,6 +27,10 @@ const IDLE_MAX: Duration = Duration::from_secs(600);
 
 /// Longest description of a failure. Parts of it come from the server.
 const ERROR_BYTES_MAX: usize = 4 << 10;
+
+/// Shortest time between two requests of a list of tools that changed. Changes in between lead to
+/// one request.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often the idle time is checked.
 const IDLE_CHECK: Duration = Duration::from_secs(30);
@@ -309,12 +314,24 @@ impl Supervisor {
         let Connection { service, process } = connection;
         let token = service.cancellation_token();
         let mut closed = std::pin::pin!(service.waiting());
+        let following = async {
+            tool_changes::follow(peer, tools_changed).await;
+            std::future::pending::<()>().await;
+        };
+        let mut following = std::pin::pin!(following);
+        let mut next_refresh = tokio::time::Instant::now();
         let error = loop {
+            let refreshed = async {
+                sleep_until(next_refresh).await;
+                tools_changed.notified().await;
+                self.refresh_tools(peer).await;
+            };
             tokio::select! {
                 biased;
                 () = must_stop.as_mut() => break None,
                 _ = &mut closed => break Some(()),
-                () = tools_changed.notified() => self.refresh_tools(peer).await,
+                () = &mut following => {}
+                () = refreshed => next_refresh = tokio::time::Instant::now() + REFRESH_INTERVAL,
             }
         };
         // Closes its stdin.
@@ -353,7 +370,8 @@ impl Supervisor {
             info: old.info.clone(),
             has_resources: old.has_resources,
         };
-        self.instance
-            .set_state(InstanceState::Ready(Arc::new(session)));
+        // It was connected before, so there is nothing to report.
+        let state = InstanceState::Ready(Arc::new(session));
+        self.instance.state.send_replace(state);
     }
 }

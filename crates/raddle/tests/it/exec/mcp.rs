@@ -193,3 +193,38 @@ fn a_turn_fails_without_a_required_server_and_names_it() {
     }
     assert_eq!(harness.mock.request_bodies(), Vec::<Value>::new());
 }
+
+/// A server whose tools change, in Python.
+const CHANGING: &str = include_str!("mcp_changes.py");
+
+/// Writes a configuration with this server, for a revision of the protocol.
+fn configure_changing(harness: &ExecHarness, revision: &str) {
+    let text = format!(
+        "[mcp_servers.demo]\ncommand = 'python3'\nargs = ['-c', '''{CHANGING}''', '{revision}']\n"
+    );
+    fs::write(harness.home.path().join("config.toml"), text).expect("a configuration");
+}
+
+#[test]
+fn a_tool_that_a_server_adds_is_offered() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let harness = ExecHarness::new(&script(&[("grow", "")]));
+        configure_changing(&harness, revision);
+        let items = calls(&harness, &[]);
+        assert_eq!(text(&items[0]), "grown", "{revision}: {items:?}");
+        let offered = names(harness.mock.request_bodies().last().expect("a call"));
+        let is_offered = offered.contains(&"mcp__demo__grown".to_owned());
+        assert!(is_offered, "{revision}: {offered:?}");
+    }
+}
+
+#[test]
+fn a_flood_of_changes_leads_to_few_requests() {
+    let harness = ExecHarness::new(&script(&[("flood", "")]));
+    configure_changing(&harness, "2025-11-25");
+    let items = calls(&harness, &[]);
+    let counted: Value = serde_json::from_str(text(&items[0])).expect("JSON");
+    let (lists, seconds) = (counted["lists"].as_f64(), counted["seconds"].as_f64());
+    let lists_max = 3.0 + seconds.expect("a duration");
+    assert!(lists.expect("a number") <= lists_max, "{counted}");
+}
