@@ -39,7 +39,7 @@ fn progress_of_a_tool_reaches_clients_at_a_limited_rate() {
     };
     let (started, completed) = (position("item/started"), position("item/completed"));
     let item = &messages[started]["params"]["item"]["id"];
-    let mut steps = Vec::new();
+    let mut steps: Vec<u32> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         if message["method"] != "item/mcpToolCall/progress" {
             continue;
@@ -54,6 +54,5 @@ fn progress_of_a_tool_reaches_clients_at_a_limited_rate() {
     }
     assert!(!steps.is_empty() && steps.len() < 200, "{}", steps.len());
     assert!(steps.is_sorted(), "{steps:?}");
-    let steps_max: u32 = 1000;
-    assert!(steps.iter().all(|it| *it <= steps_max), "{steps:?}");
+    assert!(steps.iter().all(|it| *it <= 1000), "{steps:?}");
 }
