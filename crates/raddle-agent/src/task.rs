@@ -159,7 +159,7 @@ pub(crate) struct Task {
     reports: mpsc::Receiver<Command>,
     /// Sender for reports of work.
     reporter: mpsc::Sender<Command>,
-    /// Notifications of hooks that work runs.
+    /// Notifications of work: of the hooks that it runs, and of its progress.
     notices: mpsc::Receiver<Box<Notification>>,
     notifier: mpsc::Sender<Box<Notification>>,
     /// How often hooks continued the newest turn.
@@ -416,7 +416,7 @@ impl Task {
         tokio::select! {
             biased;
             message = self.inbox.recv(), if !self.closed => self.receive(message),
-            Some(notice) = self.notices.recv() => self.notice(*notice),
+            Some(notice) = self.notices.recv() => self.notice_of_work(*notice),
             Some(command) = self.reports.recv() => self.report(command),
             joined = self.subscribers.next_catch_up() => self.subscribers.catch_up_ended(joined),
             () = pause => {}
@@ -444,9 +444,9 @@ impl Task {
     }
 
     fn report(&mut self, command: Command) {
-        // Work sends the notifications of its hooks first.
+        // Work sends its notifications first.
         while let Ok(notice) = self.notices.try_recv() {
-            self.notice(*notice);
+            self.notice_of_work(*notice);
         }
         if self.writer.offer(Envelope::report(command)).is_err() {
             // Reports are taken only when there is capacity.

@@ -14,14 +14,16 @@ use raddle_core::policy::{
     Act, ActKind, Amendment, DeadlineAction, ManagedLimits, Policy, Ruling, Verdict, proposed,
 };
 use raddle_core::ports::{
-    AmendError, BackgroundTerminal, Blobs, BoxFuture, Hooks, ReportSink, Rulebook, ToolIntent,
-    ToolJob, ToolResult, ToolSpec, Tools, Webhook, WebhookDecision, WebhookError, WebhookRequest,
+    AmendError, BackgroundTerminal, Blobs, BoxFuture, Hooks, ReportSink, Requirement, Rulebook,
+    ToolIntent, ToolJob, ToolResult, ToolSpec, Tools, Webhook, WebhookDecision, WebhookError,
+    WebhookRequest,
 };
 use raddle_core::{
     Admission, Ask, AskCommand, AskPatch, AskTool, Command, CommandRun, CommandSource, EndTool,
-    Grant, ItemBody, ItemStatus, NamedTool, Output, Sandbox, Settings, ThreadId, Timestamp,
+    Grant, ItemBody, ItemId, ItemStatus, NamedTool, Output, Sandbox, Settings, ThreadId, Timestamp,
     ToolCall, TurnId, UpdatePlan,
 };
+use raddle_protocol::{McpToolCallProgressNotification, Notification};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
@@ -106,6 +108,14 @@ impl ToolGate {
         match settings.no_environment {
             true => Vec::new(),
             false => self.tools.specs(settings),
+        }
+    }
+
+    /// Waits for the tools without which a turn must not begin.
+    pub(crate) async fn requirement(&self, settings: &Settings) -> Requirement {
+        match settings.no_environment {
+            true => Requirement::None,
+            false => self.tools.requirement(settings).await,
         }
     }
 
@@ -366,11 +376,27 @@ fn with_files(reason: &str, paths: &[String]) -> String {
 }
 
 /// Sends a tool's reports to the task of its thread.
-pub(crate) struct TaskReports(pub(crate) mpsc::Sender<Command>);
+pub(crate) struct TaskReports {
+    pub(crate) reporter: mpsc::Sender<Command>,
+    pub(crate) notifier: mpsc::Sender<Box<Notification>>,
+    pub(crate) thread: ThreadId,
+    pub(crate) turn: TurnId,
+    pub(crate) item: ItemId,
+}
 
 impl ReportSink for TaskReports {
     fn report(&self, command: Command) -> BoxFuture<'_, bool> {
-        Box::pin(async move { self.0.send(command).await.is_ok() })
+        Box::pin(async move { self.reporter.send(command).await.is_ok() })
+    }
+
+    fn progress(&self, message: String) {
+        let progress = McpToolCallProgressNotification {
+            thread_id: self.thread,
+            turn_id: self.turn.clone(),
+            item_id: self.item.clone(),
+            message,
+        };
+        let _ = self.notifier.try_send(Box::new(progress.into()));
     }
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use raddle_core::ports::{Blobs, HookEvent, HookRuling, Journal, Model, ModelEvent, Prompt};
+use raddle_core::ports::{
+    Blobs, HookEvent, HookRuling, Journal, Model, ModelEvent, Prompt, Requirement,
+};
 use raddle_core::{
     Admission, AppendText, Ask, CallTool, Command, ContextEntry, EndModel, Failure, FailureKind,
     Grant, ItemBody, ItemId, ItemPart, ItemUpdate, Measure, ModelEnd, Purpose, Scope, Sealed, Seq,
@@ -48,6 +50,8 @@ pub(crate) struct ModelWork {
     pub(crate) used: Vec<(Scope, Measure, u64)>,
     pub(crate) clock: fn() -> Timestamp,
     pub(crate) call: u32,
+    /// Whether this is the first call of a turn that may call tools.
+    pub(crate) begins_turn: bool,
     pub(crate) meter: UsageMeter,
     pub(crate) hooks: HookRunner,
     /// How often hooks continued this turn.
@@ -91,7 +95,16 @@ impl ModelWork {
         let purpose = self.prompt.purpose;
         let widened = self.tool_gate.widened(&self.prompt.settings, &self.rights);
         self.prompt.settings = widened.await;
-        if !self.rights.is_empty() {
+        let mut requirement = Requirement::None;
+        if self.begins_turn {
+            requirement = self.tool_gate.requirement(&self.prompt.settings).await;
+        }
+        if let Requirement::Missing(message) = requirement {
+            let error = Failure::new(FailureKind::Other, message);
+            let _ = self.reports.send(refused(self.call, error)).await;
+            return;
+        }
+        if !self.rights.is_empty() || requirement == Requirement::Met {
             let built_in = self.tool_gate.specs(&self.prompt.settings);
             self.prompt.tools = self.tools.specs(built_in);
         }

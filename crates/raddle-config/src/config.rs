@@ -307,8 +307,8 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
         }));
     }
     // Layers may each define a part of an MCP server, so only the merged one is complete.
-    let of_server = |name: &str, what: String| {
-        let winner = layers.winner(&[MCP_TABLE.to_owned(), name.to_owned()]);
+    let of_path = |path: &[String], what: String| {
+        let winner = layers.winner(path);
         let layer = winner.map(|(layer, _)| layer);
         let origin = layer.map(|it| format!(", in {}", it.describe()));
         ConfigWarningNotification {
@@ -318,6 +318,11 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
             range: None,
         }
     };
+    let of_server =
+        |name: &str, what: String| of_path(&[MCP_TABLE.to_owned(), name.to_owned()], what);
+    for (key, what) in mcp_servers::ineffective_login_keys(&merged) {
+        warnings.push(of_path(&[key.to_owned()], what));
+    }
     for problem in mcp_servers::structural_problems(&merged) {
         let warning = of_server(&problem.name, problem.to_string());
         problems.push(warning.summary.clone());

@@ -1,7 +1,10 @@
 //! The MCP servers of the configuration: a `[mcp_servers.NAME]` each, with the keys of Codex.
 
+mod oauth;
 mod section;
 
+pub(crate) use self::oauth::ineffective_login_keys;
+pub use self::oauth::{McpCallback, McpClientAuth, McpOauth};
 pub(crate) use self::section::{check, ineffective_keys, read, structural_problems};
 
 use std::collections::BTreeMap;
@@ -23,7 +26,7 @@ pub struct McpServer {
     pub transport: McpTransport,
     /// Whether threads use it.
     pub enabled: bool,
-    /// Whether a thread cannot start without it.
+    /// Whether turns fail while it is not connected.
     pub required: bool,
     /// Timeout of its start, until it has listed its tools.
     pub startup_timeout: Duration,
@@ -41,6 +44,8 @@ pub struct McpServer {
     pub network: bool,
     /// Whether its process runs in the sandbox.
     pub sandbox: bool,
+    /// Settings of logins at it.
+    pub oauth: McpOauth,
 }
 
 /// When to ask the user before a tool of an MCP server is called.

@@ -18,5 +18,7 @@ mod mcp;
 mod process;
 
 pub use hooks::CommandHooks;
-pub use mcp::{McpRegistry, McpTools, Options, log_in, log_out};
+pub use mcp::{
+    McpRegistry, McpTools, Options, ServerFailure, ServerOffer, ServerTest, log_in, log_out,
+};
 pub use process::{NetworkAccess, Operator, ProcessStarter};

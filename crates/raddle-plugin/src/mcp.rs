@@ -10,13 +10,17 @@ mod instance;
 mod launch;
 mod login;
 mod oauth;
+mod plain_text;
 mod registry;
 mod search;
+mod server_test;
 mod stdio;
+mod tool_changes;
 mod tool_name;
 mod tool_table;
 mod tools;
 
 pub use login::{log_in, log_out};
 pub use registry::{McpRegistry, Options};
+pub use server_test::{ServerFailure, ServerOffer, ServerTest};
 pub use tools::McpTools;

@@ -25,7 +25,9 @@ pub(crate) use hooks::{HooksCommand, HooksList, HooksTrust};
 pub(crate) use init::{Init, InitApproval};
 pub(crate) use judge::{Judge, JudgeApproval};
 pub(crate) use login::{Login, Logout};
-pub(crate) use mcp::{McpAdd, McpCommand, McpGet, McpList, McpLogin, McpLogout, McpRemove};
+pub(crate) use mcp::{
+    McpAdd, McpCommand, McpGet, McpList, McpLogin, McpLogout, McpRemove, McpTest,
+};
 pub(crate) use model::{ModelCommand, ModelList};
 pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use shell::{Completions, Man};
@@ -152,7 +154,7 @@ pub(crate) enum Command {
     /// List hooks, and trust them in their current form
     #[command(subcommand)]
     Hooks(HooksCommand),
-    /// Add, list and remove MCP servers
+    /// Add, list, test and remove MCP servers
     #[command(subcommand)]
     Mcp(McpCommand),
     /// List the available models

@@ -2,6 +2,7 @@
 
 mod add;
 mod login;
+mod test;
 mod view;
 
 use std::process::ExitCode;
@@ -26,6 +27,7 @@ pub(crate) fn run(overrides: Vec<Override>, command: McpCommand) -> Result<ExitC
         McpCommand::List(args) => list(&opened(&args.settings)?, &args),
         McpCommand::Get(args) => get(&opened(&args.settings)?, &args),
         McpCommand::Remove(args) => remove(&opened(&args.settings)?, &args),
+        McpCommand::Test(args) => test::run(&overrides, &args),
         McpCommand::Login(args) => login::log_in(&overrides, &args),
         McpCommand::Logout(args) => login::log_out(&overrides, &args),
     }

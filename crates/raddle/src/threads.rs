@@ -110,6 +110,22 @@ pub(crate) fn open(
     }
 }
 
+/// Creates the MCP servers alone, with the dependencies of live threads.
+pub(crate) fn mcp_servers(home: &Path, deps: &AgentDeps, rules: RuleStore) -> McpRegistry {
+    McpRegistry::new(raddle_plugin::Options {
+        config: deps.mcp.clone(),
+        launcher: deps.launcher.clone(),
+        sandbox: deps.sandbox.clone(),
+        operator: Arc::new(CommandRules {
+            commands: deps.commands.clone(),
+            rules,
+        }),
+        own: deps.hidden_paths.clone(),
+        path: deps.path.clone(),
+        home: home.to_owned(),
+    })
+}
+
 /// The other processes of a home.
 pub(crate) fn local_peers(home: &Path) -> Arc<dyn Peers> {
     let folder = folder(home);

@@ -32,6 +32,7 @@ impl Task {
                 let is_compaction_turn = thread
                     .turn()
                     .is_some_and(|it| it.kind == TurnKind::Compaction);
+                let is_first_call = thread.turn().is_some_and(|it| it.calls == 1);
                 let turn = thread.turn().map(|it| it.id.clone());
                 if self.continuations.0 != turn {
                     self.continuations = (turn.clone(), Arc::default());
@@ -70,6 +71,7 @@ impl Task {
                     used: thread.used(self.shared.now()),
                     clock: self.shared.clock,
                     call: *call,
+                    begins_turn: is_first_call && !is_compaction_turn,
                     meter: meter.clone(),
                     hooks: self.hook_runner(turn),
                     continuations: self.continuations.1.clone(),
@@ -140,13 +142,20 @@ impl Task {
         let mut stop_signal = stopped.clone();
         let body = open.item.body.clone();
         let hooks = self.hook_runner(Some(turn.clone()));
+        let reports = TaskReports {
+            reporter: self.reporter.clone(),
+            notifier: self.notifier.clone(),
+            thread: self.id,
+            turn: turn.clone(),
+            item: item.clone(),
+        };
         let job = ToolJob {
             thread: self.id,
             turn,
             item: open.item.clone(),
             settings: thread.effective_settings(),
             authorization: None,
-            reports: Box::new(TaskReports(self.reporter.clone())),
+            reports: Box::new(reports),
             stopped: Box::pin(async move { while stop_signal.changed().await.is_ok() {} }),
         };
         let approvals = Approvals {

@@ -94,6 +94,17 @@ impl Task {
             .notice(&Delivery::Notice(Arc::new(notification)));
     }
 
+    /// Sends an event of running work, which is not a record, to the subscribers.
+    pub(super) fn notice_of_work(&mut self, notification: Notification) {
+        match notification {
+            Notification::McpToolCallProgress(_) => {
+                let progress = Delivery::Notice(Arc::new(notification));
+                self.subscribers.notice_with_capacity(&progress);
+            }
+            notification => self.notice(notification),
+        }
+    }
+
     /// Sends an event that is not a record to all clients.
     pub(super) fn notice_all(&mut self, notification: Notification) {
         let notice = Delivery::Notice(Arc::new(notification));

@@ -116,6 +116,13 @@ impl Subscribers {
             .retain(|it| !it.receives_progress() || it.notice(progress));
     }
 
+    /// Delivers an event that is not a record to the subscribers with capacity. The others have
+    /// older events to read.
+    pub(super) fn notice_with_capacity(&mut self, notice: &Delivery) {
+        self.subscriptions
+            .retain(|it| !it.has_capacity() || it.notice(notice));
+    }
+
     /// Whether any subscriber receives the progress of a turn.
     pub(super) fn want_progress(&self) -> bool {
         let mut subscriptions = self.subscriptions.iter();

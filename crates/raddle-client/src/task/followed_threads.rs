@@ -17,6 +17,9 @@ use crate::{OpenQuestion, ServerQuestion, ThreadEvent};
 /// Maximum number of remembered notifications without a sequence number.
 const LOOSE_MAX: usize = 64;
 
+/// Notifications that are no part of a record, so no later one repeats them.
+const NEVER_REPEATED: [&str; 2] = ["turn/progress", "item/mcpToolCall/progress"];
+
 /// Delay before `thread/resume` is retried on an overloaded server.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -73,7 +76,7 @@ impl FollowedThread {
             self.cursor = inbound.seq;
             self.loose.clear();
             self.repeated.clear();
-        } else if inbound.method != "turn/progress" {
+        } else if !NEVER_REPEATED.contains(&&*inbound.method) {
             let unnumbered = (inbound.method.clone().into_owned(), params.to_owned());
             let repeated_at = self.repeated.iter().position(|it| *it == unnumbered);
             if self.loose.len() < LOOSE_MAX {

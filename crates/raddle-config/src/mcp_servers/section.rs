@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use toml::{Table, Value};
 
-use super::{MCP_TABLE, McpApproval, McpProblem, McpServer, McpServers, McpTransport};
+use super::{
+    MCP_TABLE, McpApproval, McpCallback, McpClientAuth, McpOauth, McpProblem, McpServer,
+    McpServers, McpTransport,
+};
 use crate::keys;
 use crate::setting_error::quoted;
 
@@ -41,9 +44,16 @@ const STDIO_KEYS: &[&str] = &["args", "env", "env_vars", "cwd"];
 /// Reads all servers of a merged configuration.
 pub(crate) fn read(config: &Table) -> McpServers {
     let mut all = McpServers::default();
+    let callback = McpCallback::of_all(config);
     for (name, value) in sections(config) {
         match check(name, value) {
-            Ok(server) => all.servers.push(Arc::new(server)),
+            Ok(mut server) => {
+                if matches!(server.transport, McpTransport::Http { .. }) {
+                    let own = server.oauth.callback.take();
+                    server.oauth.callback = own.or_else(|| callback.clone());
+                }
+                all.servers.push(Arc::new(server));
+            }
             Err(problem) => all.problems.push(problem),
         }
     }
@@ -101,6 +111,11 @@ pub(crate) fn ineffective_keys(config: &Table) -> Vec<(String, String)> {
         }
         if section.text("auth").is_some_and(|it| it != "oauth") {
             warn("`auth` has no effect; set `bearer_token_env_var` or `env_http_headers`");
+        }
+        let oauth = table.get("oauth").and_then(Value::as_table);
+        let callback = oauth.and_then(|it| it.get("callback_url")?.as_str());
+        if callback.is_some_and(|it| McpCallback::parse(it).is_none()) {
+            warn("`oauth.callback_url` has no effect; it must begin with http://127.0.0.1");
         }
         if section.has_remote_variables() {
             warn("`env_vars` with the source `remote` are not passed on");
@@ -164,6 +179,32 @@ impl<'a> ServerSection<'a> {
             tool_approvals: tool_approvals.collect(),
             network: self.flag("network", true),
             sandbox: self.flag("sandbox", true),
+            oauth: self.oauth()?,
+        })
+    }
+
+    /// Returns the settings of logins. A program has none.
+    fn oauth(&self) -> Result<McpOauth, String> {
+        if self.0.contains_key("command") {
+            return Ok(McpOauth::default());
+        }
+        let empty = Table::new();
+        let table = self.0.get("oauth").and_then(Value::as_table);
+        let oauth = ServerSection(table.unwrap_or(&empty));
+        let text = |key: &str| oauth.text(key).map(str::to_owned);
+        let port = oauth.0.get("callback_port").and_then(Value::as_integer);
+        let port = port.map(u16::try_from).transpose().map_err(|_| {
+            "`oauth.callback_port` must be at most 65535; 0 stands for any free port".to_owned()
+        })?;
+        let auth = oauth.text("token_endpoint_auth_method");
+        Ok(McpOauth {
+            client_id: text("client_id"),
+            client_secret: text("client_secret"),
+            client_auth: auth.and_then(McpClientAuth::of),
+            scopes: self.texts("scopes").unwrap_or_default(),
+            resource: self.text("oauth_resource").map(str::to_owned),
+            issuer: text("authorization_server_issuer"),
+            callback: McpCallback::of(oauth.text("callback_url"), port),
         })
     }
 

@@ -20,6 +20,12 @@ pub trait Tools: Send + Sync {
         let _ = settings;
     }
 
+    /// Waits for the tools without which a turn with these settings must not begin.
+    fn requirement<'a>(&'a self, settings: &'a Settings) -> BoxFuture<'a, Requirement> {
+        let _ = settings;
+        Box::pin(std::future::ready(Requirement::None))
+    }
+
     /// Returns what a call would do; `None` if no built-in tool has its name. It changes nothing.
     fn intent<'a>(
         &'a self,
@@ -59,6 +65,17 @@ pub trait Tools: Send + Sync {
 
     /// Ends one of these commands, or all for `None`. Returns whether there was one.
     fn end_terminal(&self, thread: ThreadId, id: Option<&str>) -> bool;
+}
+
+/// State of the tools without which a turn must not begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// There are none.
+    None,
+    /// They are available now, and were perhaps not before.
+    Met,
+    /// One is not available; the text is for the user.
+    Missing(String),
 }
 
 /// A command that a call left running.
@@ -139,6 +156,10 @@ pub enum Authorization {
 pub trait ReportSink: Send + Sync {
     /// Accepts a report. The tool waits for capacity; returns false once the receiver is gone.
     fn report(&self, command: Command) -> BoxFuture<'_, bool>;
+
+    /// Sends a progress message to the subscribers. It is not stored, and does not wait: without
+    /// capacity it is dropped.
+    fn progress(&self, message: String);
 }
 
 /// Result of a tool call.

@@ -207,7 +207,7 @@ pub struct OpenTurn {
     /// Model call that is running.
     pub(crate) model: Option<ModelCall>,
     /// Number of model calls so far.
-    pub(crate) calls: u32,
+    pub calls: u32,
     /// Number of attempts in a row at the same call.
     pub(crate) attempts: u32,
     /// Number of retries so far, over all calls.

@@ -25,6 +25,8 @@ const CONNECTIONS_MAX: usize = 16;
 pub struct RedirectListener {
     listener: TcpListener,
     uri: String,
+    /// Path of the address, with the beginning of its query.
+    target: String,
 }
 
 /// The answer in a redirect.
@@ -53,9 +55,18 @@ pub enum RedirectError {
 impl RedirectListener {
     /// Listens on a port; 0 stands for any free one.
     pub async fn bind(port: u16) -> io::Result<Self> {
+        Self::bind_address("127.0.0.1", port, "/callback").await
+    }
+
+    /// Listens on a port for redirects to this path. `host` is a name of this machine.
+    pub async fn bind_address(host: &str, port: u16, path: &str) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
-        let uri = format!("http://{}/callback", listener.local_addr()?);
-        Ok(Self { listener, uri })
+        let port = listener.local_addr()?.port();
+        Ok(Self {
+            listener,
+            uri: format!("http://{host}:{port}{path}"),
+            target: format!("{path}?"),
+        })
     }
 
     /// Returns the address that the browser is redirected to.
@@ -75,7 +86,8 @@ impl RedirectListener {
             tokio::select! {
                 accepted = self.listener.accept(), if connections.len() < CONNECTIONS_MAX => {
                     let (stream, _) = accepted?;
-                    connections.spawn(handle_connection(stream, state.to_owned()));
+                    let (target, state) = (self.target.clone(), state.to_owned());
+                    connections.spawn(handle_connection(stream, target, state));
                 }
                 Some(done) = connections.join_next() => {
                     if let Ok(Some(ended)) = done {
@@ -90,9 +102,10 @@ impl RedirectListener {
 /// Handles one connection. Returns `None` if its `state` is wrong.
 async fn handle_connection(
     mut stream: TcpStream,
+    target: String,
     state: String,
 ) -> Option<Result<RedirectAnswer, RedirectError>> {
-    let query = timeout(REQUEST_TIMEOUT, read_query(&mut stream))
+    let query = timeout(REQUEST_TIMEOUT, read_query(&mut stream, &target))
         .await
         .ok()??;
     let pairs = parse_query(&query);
@@ -121,7 +134,7 @@ async fn handle_connection(
 }
 
 /// Reads the query of the redirect request; `None` for any other request.
-async fn read_query(stream: &mut TcpStream) -> Option<String> {
+async fn read_query(stream: &mut TcpStream, target: &str) -> Option<String> {
     let mut read = Vec::new();
     while !read.windows(4).any(|it| it == b"\r\n\r\n") {
         if read.len() > REQUEST_BYTES_MAX || stream.read_buf(&mut read).await.ok()? == 0 {
@@ -130,8 +143,8 @@ async fn read_query(stream: &mut TcpStream) -> Option<String> {
     }
     let line = read.split(|it| *it == b'\r').next()?;
     let line = std::str::from_utf8(line).ok()?;
-    let target = line.strip_prefix("GET ")?.split(' ').next()?;
-    let query = target.strip_prefix("/callback?")?;
+    let requested = line.strip_prefix("GET ")?.split(' ').next()?;
+    let query = requested.strip_prefix(target)?;
     Some(query.to_owned())
 }
 

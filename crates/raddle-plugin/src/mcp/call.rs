@@ -11,11 +11,13 @@ use rmcp::model::{
 };
 use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleClient, ServiceError};
-use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
 
-/// Progress messages of one call that wait for their receiver. Further ones are dropped.
-const PROGRESS_MAX: usize = 16;
+use super::plain_text::plain_text;
+
+/// Shortest time between two progress messages of a call. Of those in between, the last is kept.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Longest progress message.
 const PROGRESS_BYTES_MAX: usize = 1 << 10;
@@ -42,7 +44,15 @@ pub(crate) enum CallError {
 
 /// Calls of one server that have no result yet, by the token of their progress.
 #[derive(Debug, Default)]
-pub(crate) struct OpenCalls(Mutex<HashMap<ProgressToken, mpsc::Sender<String>>>);
+pub(crate) struct OpenCalls(Mutex<HashMap<ProgressToken, watch::Sender<CallProgress>>>);
+
+/// Last progress message of a call.
+#[derive(Debug)]
+struct CallProgress {
+    /// Position that the server reports.
+    position: f64,
+    text: String,
+}
 
 impl OpenCalls {
     /// Passes a progress message to its call. A message with an unknown token is dropped.
@@ -51,13 +61,20 @@ impl OpenCalls {
         let Some(call) = calls.get(&params.progress_token) else {
             return;
         };
+        let position = params.progress;
         let text = match (&params.message, params.total) {
-            (Some(message), _) => message.clone(),
-            (None, Some(total)) => format!("{} of {total}", params.progress),
-            (None, None) => params.progress.to_string(),
+            (Some(message), _) => plain_text(message, PROGRESS_BYTES_MAX),
+            (None, Some(total)) => format!("{position} of {total}"),
+            (None, None) => position.to_string(),
         };
-        let end = text.floor_char_boundary(PROGRESS_BYTES_MAX);
-        let _ = call.try_send(text[..end].to_owned());
+        // The messages of a connection are handled side by side: an older one can come later.
+        call.send_if_modified(|last| {
+            let is_newer = position >= last.position && !text.is_empty();
+            if is_newer {
+                *last = CallProgress { position, text };
+            }
+            is_newer
+        });
     }
 
     /// Returns the number of calls without a result.
@@ -65,8 +82,11 @@ impl OpenCalls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    fn open(self: &Arc<Self>, token: ProgressToken) -> (OpenCall, mpsc::Receiver<String>) {
-        let (sender, receiver) = mpsc::channel(PROGRESS_MAX);
+    fn open(self: &Arc<Self>, token: ProgressToken) -> (OpenCall, watch::Receiver<CallProgress>) {
+        let (sender, receiver) = watch::channel(CallProgress {
+            position: f64::NEG_INFINITY,
+            text: String::new(),
+        });
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         calls.insert(token.clone(), sender);
         let call = OpenCall {
@@ -128,6 +148,7 @@ impl Call {
         let options = PeerRequestOptions::no_options();
         let mut handle = peer.send_request_with_option(request, options).await?;
         let (_open, mut progress) = calls.open(handle.progress_token.clone());
+        let mut next_report = Instant::now();
         let deadline = sleep(timeout);
         tokio::pin!(deadline);
         loop {
@@ -139,14 +160,20 @@ impl Call {
                 }
                 () = &mut stopped => Event::Stopped,
                 () = &mut deadline => Event::TimedOut,
-                Some(text) = progress.recv() => Event::Progress(text),
+                Some(text) = next_message(&mut progress, next_report) => Event::Progress(text),
             };
             let (reason, error) = match event {
                 Event::Progress(text) => {
                     report(text);
+                    next_report = Instant::now() + PROGRESS_INTERVAL;
                     continue;
                 }
-                Event::Response(response) => return result_of((*response)?),
+                Event::Response(response) => {
+                    if progress.has_changed().unwrap_or(false) {
+                        report(progress.borrow_and_update().text.clone());
+                    }
+                    return result_of((*response)?);
+                }
                 Event::Stopped => ("the user stopped it", CallError::Stopped),
                 Event::TimedOut => ("it took too long", CallError::TimedOut(timeout)),
             };
@@ -158,6 +185,16 @@ impl Call {
     }
 }
 
+/// Waits for a progress message, at least until this time.
+async fn next_message(
+    progress: &mut watch::Receiver<CallProgress>,
+    not_before: Instant,
+) -> Option<String> {
+    sleep_until(not_before).await;
+    progress.changed().await.ok()?;
+    Some(progress.borrow_and_update().text.clone())
+}
+
 fn result_of(response: ServerResult) -> Result<CallToolResult, CallError> {
     match response {
         ServerResult::CallToolResult(result) => Ok(result),
@@ -165,3 +202,6 @@ fn result_of(response: ServerResult) -> Result<CallToolResult, CallError> {
         _ => Err(ServiceError::UnexpectedResponse.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -52,6 +52,37 @@ pub(crate) enum ConnectError {
     NetworkOff,
 }
 
+impl ConnectError {
+    /// Returns what the user can do.
+    pub(crate) fn advice(&self) -> &'static str {
+        match self {
+            Self::Launch(LaunchError::Program { .. }) => {
+                "install the program, or set `command` to its path, outside of the folders that \
+                 the agent may write"
+            }
+            Self::Launch(LaunchError::WholeDisk) => "go to another folder",
+            Self::Launch(_) => "run `raddle doctor`, which checks the sandbox and the folders",
+            Self::Handshake(_) => {
+                "check that `command` and `args` start an MCP server on stdio, or that `url` is \
+                 the endpoint of one"
+            }
+            Self::Ended(_) => {
+                "run the command in this folder yourself. Here it runs in the sandbox, and has the \
+                 variables of `env` and `env_vars` beside the usual ones"
+            }
+            Self::Tools(_) => "update the server, or report the error to its authors",
+            Self::TimedOut { .. } => {
+                "test it again, if it was downloading packages; otherwise raise \
+                 `startup_timeout_sec`"
+            }
+            Self::NeedsLogin { .. } => "log in, and test it again",
+            Self::Address(_) => "correct `url`",
+            Self::NoVariable { .. } => "set the variable where Raddle is started",
+            Self::NetworkOff => "ask the operator of this machine for the network",
+        }
+    }
+}
+
 /// Last lines of a server's stderr, as a part of an error.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StderrEnd(String);

@@ -10,7 +10,7 @@ use raddle_core::ports::{McpListener, McpServerState};
 use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 use tracing::Instrument;
 
 use super::backoff::Backoff;
@@ -18,6 +18,7 @@ use super::call::OpenCalls;
 use super::connection::{ConnectError, Connection, OpenProcess, connect};
 use super::handler::Handler;
 use super::launch::LaunchDeps;
+use super::tool_changes;
 use super::tool_table::ToolTable;
 
 /// Limit: time without a model call or a tool call after which an MCP server is stopped; beyond
@@ -29,6 +30,10 @@ const ERROR_BYTES_MAX: usize = 4 << 10;
 
 /// How often it is checked whether calls run, before a restart.
 const CALLS_CHECK: Duration = Duration::from_millis(100);
+
+/// Shortest time between two requests of a list of tools that changed. Changes in between lead to
+/// one request.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often the idle time is checked.
 const IDLE_CHECK: Duration = Duration::from_secs(30);
@@ -53,6 +58,8 @@ pub(crate) struct Failure {
     pub(crate) text: String,
     /// Whether the server requires a login.
     pub(crate) needs_login: bool,
+    /// What the user can do.
+    pub(crate) advice: &'static str,
 }
 
 /// A connected server.
@@ -73,6 +80,8 @@ pub(crate) struct Instance {
     state: watch::Sender<InstanceState>,
     last_used: Mutex<Instant>,
     stop: watch::Sender<bool>,
+    /// Notified when a failed server must be started again at once.
+    retry: Notify,
     listener: Arc<OnceLock<McpListener>>,
 }
 
@@ -90,6 +99,7 @@ impl Instance {
             state: watch::Sender::new(InstanceState::Starting),
             last_used: Mutex::new(Instant::now()),
             stop: watch::Sender::new(false),
+            retry: Notify::new(),
             listener,
         });
         let span = tracing::info_span!(parent: None, "mcp_server", server = instance.server.name);
@@ -138,6 +148,16 @@ impl Instance {
             Ok(state) => state.clone(),
             Err(_) => InstanceState::Stopped,
         }
+    }
+
+    /// Waits for the result of a start: of the one that runs, or of a new one after a failure.
+    pub(crate) async fn started(&self) -> InstanceState {
+        let mut receiver = self.state.subscribe();
+        if matches!(*receiver.borrow_and_update(), InstanceState::Failed(_)) {
+            self.retry.notify_one();
+            let _ = receiver.changed().await;
+        }
+        self.settled().await
     }
 
     /// Whether it was stopped, and so cannot be used any more.
@@ -224,6 +244,7 @@ impl Supervisor {
                     text.truncate(text.floor_char_boundary(ERROR_BYTES_MAX));
                     Failure {
                         needs_login: matches!(error, ConnectError::NeedsLogin { .. }),
+                        advice: error.advice(),
                         text,
                     }
                 }
@@ -252,6 +273,7 @@ impl Supervisor {
             tokio::select! {
                 biased;
                 () = &mut must_stop => break,
+                () = instance.retry.notified() => {}
                 () = sleep(wait) => {}
             }
         }
@@ -321,14 +343,26 @@ impl Supervisor {
         let Connection { service, process } = connection;
         let token = service.cancellation_token();
         let mut closed = std::pin::pin!(service.waiting());
+        let following = async {
+            tool_changes::follow(peer, tools_changed).await;
+            std::future::pending::<()>().await;
+        };
+        let mut following = std::pin::pin!(following);
+        let mut next_refresh = tokio::time::Instant::now();
         let mut outdated = Box::pin(self.outdated(process.as_ref()));
         let mut end = loop {
+            let refreshed = async {
+                sleep_until(next_refresh).await;
+                tools_changed.notified().await;
+                self.refresh_tools(peer).await;
+            };
             tokio::select! {
                 biased;
                 () = must_stop.as_mut() => break ServeEnd::Stopped,
                 _ = &mut closed => break ServeEnd::Failed(Failure::default()),
                 () = &mut outdated => break ServeEnd::Outdated,
-                () = tools_changed.notified() => self.refresh_tools(peer).await,
+                () = &mut following => {}
+                () = refreshed => next_refresh = tokio::time::Instant::now() + REFRESH_INTERVAL,
             }
         };
         drop(outdated);
@@ -341,6 +375,7 @@ impl Supervisor {
         if let ServeEnd::Failed(failure) = &mut end {
             let stderr = stderr.unwrap_or_default();
             failure.text = format!("the connection was closed{stderr}");
+            failure.advice = "run the command of the server yourself, and look at its output";
         }
         end
     }
@@ -367,7 +402,8 @@ impl Supervisor {
             info: old.info.clone(),
             has_resources: old.has_resources,
         };
-        self.instance
-            .set_state(InstanceState::Ready(Arc::new(session)));
+        // It was connected before, so there is nothing to report.
+        let state = InstanceState::Ready(Arc::new(session));
+        self.instance.state.send_replace(state);
     }
 }

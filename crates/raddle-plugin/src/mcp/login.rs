@@ -8,8 +8,8 @@ use raddle_model::ModelClient;
 
 use super::oauth::{LoginOptions, OauthError, ServerTokens, StartedLogin, start_login};
 
-/// Starts a login at a server. `home` is the folder of the credentials. Without scopes, those that
-/// the server asks for are requested.
+/// Starts a login at a server. `home` is the folder of the credentials. Without scopes, those of
+/// the configuration are requested, else those that the server asks for.
 pub async fn log_in(
     home: &Path,
     server: &McpServer,
@@ -17,10 +17,13 @@ pub async fn log_in(
     client: ModelClient,
 ) -> Result<McpLogin, McpError> {
     let tokens = tokens(home, server, client)?;
-    let options = LoginOptions {
-        scopes,
-        ..LoginOptions::default()
+    let mut options = LoginOptions {
+        oauth: server.oauth.clone(),
+        challenge: None,
     };
+    if !scopes.is_empty() {
+        options.oauth.scopes = scopes;
+    }
     let StartedLogin { page, end } = start_login(&tokens, options).await.map_err(failed)?;
     Ok(McpLogin {
         page,

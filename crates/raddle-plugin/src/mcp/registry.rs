@@ -149,6 +149,16 @@ impl McpRegistry {
         of_server.collect()
     }
 
+    /// Starts an instance that no thread shares, also of a server that is not enabled.
+    pub(crate) fn start_alone(
+        &self,
+        server: &Arc<McpServer>,
+        settings: &Settings,
+    ) -> Arc<Instance> {
+        let (deps, listener) = (self.inner.deps.clone(), Arc::default());
+        Instance::start(deps, server.clone(), settings.clone(), listener)
+    }
+
     /// Returns the instances for threads with these settings. Without settings, one that runs is
     /// returned for each server; those that do not run are started for no folder in particular.
     fn of(&self, settings: Option<&Settings>) -> Vec<Arc<Instance>> {
@@ -427,7 +437,7 @@ async fn add_state(
 }
 
 /// Returns the first resources of a server, and the templates of resources.
-async fn resources(peer: &Peer<RoleClient>) -> (Vec<Value>, Vec<Value>) {
+pub(crate) async fn resources(peer: &Peer<RoleClient>) -> (Vec<Value>, Vec<Value>) {
     let mut resources = Vec::new();
     let mut cursor = None;
     for _ in 0..RESOURCES_PAGES_MAX {

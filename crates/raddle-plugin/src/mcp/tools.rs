@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use raddle_config::McpApproval;
 use raddle_core::policy::{Act, ActKind, McpRisk, ParsedScript, approval_digest};
 use raddle_core::ports::{
-    BackgroundTerminal, BoxFuture, ToolIntent, ToolJob, ToolResult, ToolSpec, Tools,
+    BackgroundTerminal, BoxFuture, Requirement, ToolIntent, ToolJob, ToolResult, ToolSpec, Tools,
 };
 use raddle_core::{
     CommandRun, ItemBody, ItemStatus, McpCall, NamedTool, Output, Settings, ThreadId, ToolCall,
@@ -175,10 +176,40 @@ impl McpTools {
         };
         let began = Instant::now();
         let (peer, calls) = (&connected.session.peer, &connected.instance.calls);
-        let report = |text: String| tracing::debug!(text, "an MCP tool reports progress");
+        let reports = job.reports;
+        let report = |text: String| reports.progress(text);
         let outcome = call.send(peer, calls, report).await;
         connected.instance.touch();
         tool_result(item, outcome, began.elapsed())
+    }
+
+    /// Waits for the servers that the configuration requires. One that failed is started again:
+    /// the user may have removed the cause.
+    async fn required_servers(&self, settings: &Settings) -> Requirement {
+        let instances = self.registry.of_thread(settings).into_iter();
+        let required: Vec<Arc<Instance>> = instances.filter(|it| it.server.required).collect();
+        if required.is_empty() {
+            return Requirement::None;
+        }
+        let started = join_all(required.iter().map(|it| it.started())).await;
+        let states = required.iter().zip(started);
+        let missing = states.filter_map(|(instance, state)| {
+            let name = &instance.server.name;
+            match state {
+                InstanceState::Ready(_) => None,
+                state => Some(format!(
+                    "the MCP server `{name}` is required and not connected: {}; \
+                     `raddle mcp test {name}` shows more, and `required = false` lets turns begin \
+                     without it",
+                    not_connected(&state)
+                )),
+            }
+        });
+        let missing: Vec<String> = missing.collect();
+        match missing.is_empty() {
+            true => Requirement::Met,
+            false => Requirement::Missing(missing.join("\n")),
+        }
     }
 
     /// Waits until no server is starting, and describes the state of all.
@@ -229,6 +260,16 @@ fn risk(ConnectedTool { instance, tool, .. }: &ConnectedTool) -> McpRisk {
         McpApproval::Prompt => McpRisk::Prompt,
         McpApproval::Auto if tool.is_read_only || !tool.is_risky => McpRisk::DeclaredHarmless,
         McpApproval::Auto => McpRisk::Unknown,
+    }
+}
+
+/// Returns why a server in this state is not connected.
+fn not_connected(state: &InstanceState) -> &str {
+    match state {
+        InstanceState::Failed(error) => &error.text,
+        InstanceState::Starting | InstanceState::Ready(_) | InstanceState::Stopped => {
+            "it was stopped"
+        }
     }
 }
 
@@ -296,6 +337,10 @@ impl Tools for McpTools {
     fn prepare(&self, settings: &Settings) {
         self.built_in.prepare(settings);
         self.registry.of_thread(settings);
+    }
+
+    fn requirement<'a>(&'a self, settings: &'a Settings) -> BoxFuture<'a, Requirement> {
+        Box::pin(self.required_servers(settings))
     }
 
     fn intent<'a>(

@@ -18,6 +18,11 @@ pub(crate) enum McpCommand {
     Get(McpGet),
     /// Remove an MCP server from your config.toml
     Remove(McpRemove),
+    /// Start MCP servers as a thread in this folder would, and print what they offer
+    ///
+    /// Without a name, tests all servers that are enabled. The exit status is 1 if a server cannot
+    /// be used; its cause and a remedy are printed.
+    Test(McpTest),
     /// Log in at an MCP server with a URL, through its page in your browser
     Login(McpLogin),
     /// Remove the stored login at an MCP server
@@ -48,6 +53,18 @@ pub(crate) struct McpAdd {
     /// Environment variable that holds the bearer token of the address
     #[arg(long, value_name = "VARIABLE", conflicts_with = "command")]
     pub(crate) bearer_token_env_var: Option<String>,
+
+    /// Id of an OAuth client that you registered for the address
+    #[arg(long, value_name = "CLIENT_ID", conflicts_with = "command")]
+    pub(crate) oauth_client_id: Option<String>,
+
+    /// Secret of that client; it is stored in config.toml
+    #[arg(long, value_name = "CLIENT_SECRET", requires = "oauth_client_id")]
+    pub(crate) oauth_client_secret: Option<String>,
+
+    /// OAuth resource to request tokens for
+    #[arg(long, value_name = "RESOURCE", conflicts_with = "command")]
+    pub(crate) oauth_resource: Option<String>,
 
     /// Program and its arguments
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
@@ -93,6 +110,20 @@ pub(crate) struct McpRemove {
     /// Name of the server
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpTest {
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs,
+
+    /// Name of the server; without it, all
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// Print one JSON object, or a list without a name
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

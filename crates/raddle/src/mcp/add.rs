@@ -21,6 +21,12 @@ pub(super) fn run(config: &Configuration, args: &McpAdd) -> Result<ExitCode> {
         false => format!("replaced the MCP server `{name}` in {file}"),
     });
     report_overridden(&written);
+    if args.oauth_client_id.is_some() {
+        report(
+            "the redirect URL of the OAuth client is http://127.0.0.1/callback, on any port; \
+             `oauth.callback_url` and `oauth.callback_port` set another one",
+        );
+    }
     // Other layers may define a part of the same server.
     let problems = config.mcp_servers().problems;
     if let Some(problem) = problems.iter().find(|it| it.name == *name) {
@@ -37,6 +43,17 @@ fn section(args: &McpAdd) -> Result<Value> {
             section.insert("url".to_owned(), url.as_str().into());
             if let Some(variable) = &args.bearer_token_env_var {
                 section.insert("bearer_token_env_var".to_owned(), variable.as_str().into());
+            }
+            if let Some(resource) = &args.oauth_resource {
+                section.insert("oauth_resource".to_owned(), resource.as_str().into());
+            }
+            if let Some(id) = &args.oauth_client_id {
+                let mut client = Map::new();
+                client.insert("client_id".to_owned(), id.as_str().into());
+                if let Some(secret) = &args.oauth_client_secret {
+                    client.insert("client_secret".to_owned(), secret.as_str().into());
+                }
+                section.insert("oauth".to_owned(), Value::Object(client));
             }
         }
         (None, Some((program, arguments))) => {

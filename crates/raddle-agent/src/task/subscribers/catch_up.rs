@@ -89,6 +89,11 @@ impl Subscription {
         !self.is_catching_up() && self.subscriber.wants_progress()
     }
 
+    /// Whether it can accept an event at once.
+    pub(super) fn has_capacity(&self) -> bool {
+        !self.is_catching_up() && self.subscriber.has_capacity()
+    }
+
     fn lacks_capacity(&self) -> bool {
         !self.is_catching_up() && !self.subscriber.has_capacity()
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::mcp_servers::ineffective_login_keys;
 
 fn servers(config: &str) -> McpServers {
     read(&config.parse().expect("TOML"))
@@ -39,6 +40,7 @@ fn a_program_has_its_defaults() {
         tool_approvals: BTreeMap::new(),
         network: true,
         sandbox: true,
+        oauth: McpOauth::default(),
     };
     assert_eq!(server("command = 'npx'"), expected);
 }
@@ -72,6 +74,7 @@ fn every_key_of_a_program_is_read() {
         tool_approvals: BTreeMap::from([("a".to_owned(), McpApproval::Approve)]),
         network: false,
         sandbox: false,
+        oauth: McpOauth::default(),
     };
     assert_eq!(read, expected);
 }
@@ -238,6 +241,14 @@ fn keys_without_effect_are_warned_of() {
             "`auth` has no effect; ",
         ),
         (
+            "url = 'http://h'\noauth = { callback_url = 'http://127.0.0.1/callback/x' }",
+            "",
+        ),
+        (
+            "url = 'http://h'\noauth = { callback_url = 'https://c.example/back' }",
+            "`oauth.callback_url` has no effect; ",
+        ),
+        (
             "command = 'a'\nenv_vars = [{ name = 'A', source = 'remote' }]",
             "`env_vars` with the source `remote` ",
         ),
@@ -266,4 +277,59 @@ fn debug_output_has_no_secrets() {
     let text = format!("{all:?}");
     assert!(!text.contains("sekret"), "{text}");
     assert!(text.contains("\"K\""), "{text}");
+}
+
+#[test]
+fn a_login_has_the_settings_of_codex() {
+    let section = "url = 'http://h/'\nscopes = ['a', 'b']\noauth_resource = 'r'\n\
+                   [mcp_servers.x.oauth]\nclient_id = 'c'\nclient_secret = 's'\n\
+                   token_endpoint_auth_method = 'client_secret_post'\n\
+                   authorization_server_issuer = 'https://i'\n\
+                   callback_url = 'http://localhost/back/1'\ncallback_port = 9\n";
+    let expected = McpOauth {
+        client_id: Some("c".to_owned()),
+        client_secret: Some("s".to_owned()),
+        client_auth: Some(McpClientAuth::Post),
+        scopes: vec!["a".to_owned(), "b".to_owned()],
+        resource: Some("r".to_owned()),
+        issuer: Some("https://i".to_owned()),
+        callback: Some(McpCallback {
+            host: "localhost".to_owned(),
+            port: 9,
+            path: "/back/1".to_owned(),
+        }),
+    };
+    assert_eq!(server(section).oauth, expected);
+    assert!(!format!("{expected:?}").contains("\"s\""), "{expected:?}");
+}
+
+#[test]
+fn the_redirect_of_a_login_is_on_this_machine() {
+    let of = |url: &str| McpCallback::parse(url).map(|it| (it.host, it.port, it.path));
+    for (url, expected) in [
+        ("http://127.0.0.1", Some(("127.0.0.1", 0, "/"))),
+        ("http://localhost:80/a/b", Some(("localhost", 80, "/a/b"))),
+        ("http://127.0.0.1:99999/", None),
+        ("http://127.0.0.1.evil.org/", None),
+        ("http://127.0.0.1@evil.org/", None),
+        ("https://127.0.0.1/", None),
+        ("http://c.example/", None),
+        ("http://127.0.0.1/a?b", None),
+        ("http://127.0.0.1/a b", None),
+    ] {
+        let expected = expected.map(|(host, port, path)| (host.to_owned(), port, path.to_owned()));
+        assert_eq!(of(url), expected, "{url}");
+    }
+    let all = servers(
+        "mcp_oauth_callback_port = 7\n[mcp_servers.a]\nurl = 'http://h'\n\
+         [mcp_servers.b]\nurl = 'http://h'\noauth = { callback_port = 8 }\n\
+         [mcp_servers.c]\ncommand = 'x'\n",
+    );
+    let ports = all.servers.iter().map(|it| it.oauth.callback.as_ref());
+    let ports: Vec<Option<u16>> = ports.map(|it| it.map(|it| it.port)).collect();
+    assert_eq!(ports, [Some(7), Some(8), None]);
+    let config = "mcp_oauth_callback_url = 'https://c.example'\nmcp_oauth_callback_port = 99999\n\
+                  mcp_oauth_credentials_store = 'keyring'\n";
+    let warnings = ineffective_login_keys(&config.parse().expect("TOML"));
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
 }

@@ -40,11 +40,12 @@ pub(super) struct Discovery {
 }
 
 /// Finds the authorization server of an MCP server. `challenge` is the `WWW-Authenticate` of its
-/// response, if it sent one.
+/// response, if it sent one. `wanted` is the issuer that the configuration names.
 pub(super) async fn discover(
     fetcher: &Fetcher,
     server: &Uri,
     challenge: Option<&str>,
+    wanted: Option<&str>,
 ) -> Result<Discovery, OauthError> {
     let parameter = |name| challenge.and_then(|it| challenge_parameter(it, name));
     let named_url = parameter("resource_metadata").into_iter();
@@ -56,13 +57,16 @@ pub(super) async fn discover(
             break;
         }
     }
-    let is_legacy = found.is_none();
+    let is_legacy = found.is_none() && wanted.is_none();
     let ResourceMetadata {
         resource,
         authorization_servers,
         scopes_supported,
     } = found.unwrap_or_default();
-    let issuer = authorization_servers.and_then(|it| it.into_iter().next());
+    let issuer = selected_issuer(authorization_servers, wanted).map_err(|what| {
+        let address = origin(server);
+        OauthError::Metadata { address, what }
+    })?;
     let issuer = issuer.unwrap_or_else(|| origin(server));
     let scopes = scopes_supported.filter(|it| !it.is_empty());
     Ok(Discovery {
@@ -70,6 +74,25 @@ pub(super) async fn discover(
         issuer: issuer_metadata(fetcher, &issuer, is_legacy).await?,
         scopes: parameter("scope").or(scopes.map(|it| it.join(" "))),
     })
+}
+
+/// Returns the issuer to use: the wanted one, if the server names it or names none; else the first.
+fn selected_issuer(
+    named: Option<Vec<String>>,
+    wanted: Option<&str>,
+) -> Result<Option<String>, String> {
+    let named = named.unwrap_or_default();
+    let Some(wanted) = wanted else {
+        return Ok(named.into_iter().next());
+    };
+    let is_wanted = |it: &String| it.trim_end_matches('/') == wanted.trim_end_matches('/');
+    match named.is_empty() || named.iter().any(is_wanted) {
+        true => Ok(Some(wanted.to_owned())),
+        false => Err(format!(
+            "it names {}, and not {wanted} of `oauth.authorization_server_issuer`",
+            named.join(", ")
+        )),
+    }
 }
 
 async fn issuer_metadata(
@@ -205,6 +228,31 @@ mod tests {
                 "https://b.org/.well-known/openid-configuration",
             ]
         );
+    }
+
+    #[test]
+    fn the_configured_issuer_is_one_that_the_server_names() {
+        let (first, second) = ("https://a.org", "https://b.org/");
+        for (named, wanted, expected) in [
+            (&[][..], None, Ok(None)),
+            (&[first, second], None, Ok(Some(first))),
+            (
+                &[first, second],
+                Some("https://b.org"),
+                Ok(Some("https://b.org")),
+            ),
+            (&[], Some(second), Ok(Some(second))),
+            (&[first], Some(second), Err(())),
+        ] {
+            let names = named.iter().map(|it| (*it).to_owned()).collect();
+            let selected = selected_issuer(Some(names), wanted);
+            let selected = selected.map_err(|_| ());
+            assert_eq!(
+                selected,
+                expected.map(|it| it.map(str::to_owned)),
+                "{named:?}"
+            );
+        }
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! A login: the user allows access in a browser, which is redirected to a port of this machine.
 
-use std::fmt;
-
 use futures_util::future::BoxFuture;
+use raddle_config::{McpCallback, McpClientAuth, McpOauth};
 use raddle_model::oauth::{self, PkcePair, RedirectAnswer, RedirectListener};
 
 use super::super::http::parse_url;
@@ -13,34 +12,13 @@ use super::grant::{self, ClientAuth, OauthClient};
 use super::store::ServerCredential;
 use super::tokens::{ServerTokens, expiry};
 
-/// The choices of a server's configuration for a login.
-#[derive(Clone, Default)]
+/// The choices for a login.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct LoginOptions {
-    /// The id of a client that is registered by hand.
-    pub(crate) client_id: Option<String>,
-    /// The secret of that client.
-    pub(crate) client_secret: Option<String>,
-    /// The scopes to request; none for those that the server asks for.
-    pub(crate) scopes: Vec<String>,
-    /// The resource to request tokens for, if not the one that the server names.
-    pub(crate) resource: Option<String>,
-    /// The port of the redirect; none for any free one.
-    pub(crate) callback_port: Option<u16>,
+    /// The settings of the server.
+    pub(crate) oauth: McpOauth,
     /// The `WWW-Authenticate` of the server's response, if it is known.
     pub(crate) challenge: Option<String>,
-}
-
-impl fmt::Debug for LoginOptions {
-    /// Leaves out the secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoginOptions")
-            .field("client_id", &self.client_id)
-            .field("scopes", &self.scopes)
-            .field("resource", &self.resource)
-            .field("callback_port", &self.callback_port)
-            .field("challenge", &self.challenge)
-            .finish_non_exhaustive()
-    }
 }
 
 /// A login that has started.
@@ -59,22 +37,29 @@ pub(crate) async fn start_login(
     let url = tokens.url().to_owned();
     let server = parse_url(&url)?;
     let fetcher = Fetcher::new(&server, tokens.client()).await;
-    let discovery = discover(&fetcher, &server, options.challenge.as_deref()).await?;
-    let scopes = match options.scopes.is_empty() {
+    let LoginOptions { oauth, challenge } = options;
+    let wanted = oauth.issuer.as_deref();
+    let discovery = discover(&fetcher, &server, challenge.as_deref(), wanted).await?;
+    let scopes = match oauth.scopes.is_empty() {
         true => discovery.scopes,
-        false => Some(options.scopes.join(" ")),
+        false => Some(oauth.scopes.join(" ")),
     };
     let issuer = discovery.issuer;
     // The browser is not sent to an address that Raddle would not call.
     fetcher.check(&issuer.authorization_endpoint)?;
-    let listener = RedirectListener::bind(options.callback_port.unwrap_or(0)).await;
+    let McpCallback { host, port, path } = oauth.callback.unwrap_or_default();
+    let listener = RedirectListener::bind_address(&host, port, &path).await;
     let listener = listener.map_err(OauthError::Listen)?;
     let supported = issuer.token_endpoint_auth_methods_supported.as_deref();
-    let client = match options.client_id {
+    let client = match oauth.client_id {
         Some(id) => OauthClient {
             id,
-            auth: ClientAuth::of(options.client_secret.is_some(), supported),
-            secret: options.client_secret,
+            auth: match (oauth.client_secret.is_some(), oauth.client_auth) {
+                (true, Some(McpClientAuth::Basic)) => ClientAuth::Basic,
+                (true, Some(McpClientAuth::Post)) => ClientAuth::Post,
+                (has_secret, _) => ClientAuth::of(has_secret, supported),
+            },
+            secret: oauth.client_secret,
         },
         None => grant::register(&fetcher, &issuer, listener.uri(), scopes.as_deref()).await?,
     };
@@ -83,7 +68,7 @@ pub(crate) async fn start_login(
         issuer,
         client,
         scopes,
-        resource: options.resource.or(discovery.resource),
+        resource: oauth.resource.or(discovery.resource),
         proof: PkcePair::new().map_err(OauthError::Random)?,
         state: oauth::random_token().map_err(OauthError::Random)?,
         redirect_uri: listener.uri().to_owned(),

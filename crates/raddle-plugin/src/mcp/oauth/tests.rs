@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use raddle_config::{McpCallback, McpClientAuth, McpOauth};
 use raddle_model::ModelClient;
 use raddle_model::oauth::parse_query;
 use serde_json::{Value, json};
@@ -71,16 +72,17 @@ fn bodies(requests: &Requests, path: &str) -> Vec<Value> {
     matching.map(|(_, body)| body.clone()).collect()
 }
 
+/// Returns a parameter of an authorization page or of a form.
+fn parameter(text: &str, name: &str) -> String {
+    let query = text.split_once('?').map_or(text, |(_, query)| query);
+    let pairs = parse_query(query);
+    let pair = pairs.into_iter().find(|(it, _)| it == name);
+    pair.map(|(_, value)| value).unwrap_or_default()
+}
+
 /// Follows the redirect of an authorization page, as a browser does after the user agreed.
 async fn agree(page: &str) {
-    let (_, query) = page.split_once('?').expect("a query");
-    let pairs = parse_query(query);
-    let value = |name: &str| {
-        let pair = pairs.iter().find(|(it, _)| it == name);
-        pair.map(|(_, value)| value.clone()).expect("a parameter")
-    };
-    assert_eq!(value("client_id"), "raddle-1");
-    assert_eq!(value("scope"), "read write");
+    let value = |name: &str| parameter(page, name);
     assert_eq!(value("code_challenge_method"), "S256");
     let redirect = value("redirect_uri");
     let address = redirect.trim_start_matches("http://");
@@ -105,6 +107,8 @@ async fn a_login_stores_tokens_that_are_renewed_when_rejected() {
     assert_eq!(tokens.token(None).await.expect("none"), None);
     let login = start_login(&tokens, LoginOptions::default()).await;
     let StartedLogin { page, end } = login.expect("a page");
+    assert_eq!(parameter(&page, "client_id"), "raddle-1");
+    assert_eq!(parameter(&page, "scope"), "read write");
     let (ended, ()) = tokio::join!(end, agree(&page));
     ended.expect("a login");
     let token = tokens.token(None).await.expect("a token");
@@ -125,6 +129,56 @@ async fn a_login_stores_tokens_that_are_renewed_when_rejected() {
     assert!(forms[1].contains("refresh_token=refresh-0"), "{forms:?}");
     assert!(tokens.log_out().await.expect("a file"));
     assert!(!tokens.is_logged_in().await.expect("a file"));
+}
+
+#[tokio::test]
+async fn a_login_follows_the_settings_of_its_server() {
+    let home = tempfile::tempdir().expect("a home");
+    let (base, requests) = authorization_server().await;
+    let tokens = tokens(home.path(), &format!("{base}/mcp"));
+    let oauth = McpOauth {
+        client_id: Some("mine".to_owned()),
+        client_secret: Some("s&t".to_owned()),
+        client_auth: Some(McpClientAuth::Post),
+        scopes: vec!["a".to_owned(), "b".to_owned()],
+        resource: Some("https://r.example/".to_owned()),
+        issuer: Some(base.clone()),
+        callback: Some(McpCallback {
+            path: "/back/1".to_owned(),
+            ..McpCallback::default()
+        }),
+    };
+    let options = LoginOptions {
+        oauth,
+        challenge: None,
+    };
+    let StartedLogin { page, end } = start_login(&tokens, options).await.expect("a page");
+    for (name, expected) in [
+        ("client_id", "mine"),
+        ("scope", "a b"),
+        ("resource", "https://r.example/"),
+    ] {
+        assert_eq!(parameter(&page, name), expected, "{page}");
+    }
+    assert!(
+        parameter(&page, "redirect_uri").ends_with("/back/1"),
+        "{page}"
+    );
+    let (ended, ()) = tokio::join!(end, agree(&page));
+    ended.expect("a login");
+    assert_eq!(bodies(&requests, "/register"), Vec::<Value>::new());
+    let forms = bodies(&requests, "/token");
+    let form = forms[0].as_str().expect("a form");
+    assert_eq!(parameter(form, "client_secret"), "s&t");
+    let options = LoginOptions {
+        oauth: McpOauth {
+            issuer: Some("https://other.org".to_owned()),
+            ..McpOauth::default()
+        },
+        challenge: None,
+    };
+    let error = start_login(&tokens, options).await.err().expect("an error");
+    assert!(error.to_string().contains("https://other.org"), "{error}");
 }
 
 fn expired(base: &str) -> ServerCredential {

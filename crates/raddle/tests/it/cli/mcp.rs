@@ -37,6 +37,16 @@ fn add_writes_what_codex_writes() {
             "[mcp_servers.web]\nurl = \"https://h\"\nbearer_token_env_var = \"T\"\n",
         ),
         (
+            &[
+                "web",
+                "--oauth-resource",
+                "https://r/",
+                "--url",
+                "https://h",
+            ],
+            "[mcp_servers.web]\nurl = \"https://h\"\noauth_resource = \"https://r/\"\n",
+        ),
+        (
             &["a.b/c@d:e", "--", "npx"],
             "[mcp_servers.\"a.b/c@d:e\"]\ncommand = \"npx\"\n",
         ),
@@ -53,6 +63,30 @@ fn add_writes_what_codex_writes() {
         assert_eq!((listed.code, listed.err.as_str()), (Some(0), ""));
         assert!(listed.out.starts_with(words[0]), "{}", listed.out);
     }
+}
+
+#[test]
+fn add_stores_a_registered_client() {
+    let home = CliHome::new();
+    let output = home.run(&[
+        "mcp",
+        "add",
+        "web",
+        "--url",
+        "https://h/mcp",
+        "--oauth-client-id",
+        "me",
+        "--oauth-client-secret",
+        "sekret",
+    ]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let line = "the redirect URL of the OAuth client is http://127.0.0.1/callback";
+    assert!(output.err.contains(line), "{}", output.err);
+    let expected = "[mcp_servers.web]\nurl = \"https://h/mcp\"\n\n[mcp_servers.web.oauth]\n\
+                    client_id = \"me\"\nclient_secret = \"sekret\"\n";
+    assert_eq!(home.text(), expected);
+    let output = home.run(&["config", "list"]);
+    assert!(!output.out.contains("sekret"), "{}", output.out);
 }
 
 #[test]
@@ -189,4 +223,77 @@ fn settings_of_the_command_line_count() {
     ] {
         assert!(output.err.contains(line), "{}", output.err);
     }
+}
+
+/// A server that offers a tool, a server that ends, and one that is off.
+fn tested_servers() -> CliHome {
+    let server = include_str!("../exec/mcp_server.py");
+    CliHome::with(&format!(
+        "[mcp_servers.demo]\ncommand = 'python3'\nargs = ['-c', '''{server}''']\n\
+         enabled_tools = ['add', 'peek']\n\
+         [mcp_servers.ends]\ncommand = 'sh'\nargs = ['-c', 'echo no key >&2; exit 3']\n\
+         [mcp_servers.off]\ncommand = 'no-such-program'\nenabled = false\n"
+    ))
+}
+
+#[test]
+fn a_server_is_tested_as_a_thread_would_start_it() {
+    let home = tested_servers();
+    let output = home.run(&["mcp", "test", "demo", "--json"]);
+    assert_eq!(output.code, Some(0), "{} {}", output.out, output.err);
+    let test: Value = serde_json::from_str(&output.out).expect("JSON");
+    assert_eq!(test["ok"], true, "{test}");
+    assert_eq!(test["server"], json!({ "name": "test", "version": "1" }));
+    assert_eq!(test["revision"], "2025-11-25");
+    let names = json!(["mcp__demo__add", "mcp__demo__peek"]);
+    assert_eq!(test["tools"], names, "{test}");
+    assert_eq!(
+        (&test["resources"], &test["prompts"]),
+        (&json!(0), &json!(0))
+    );
+    let output = home.run(&["mcp", "test", "demo"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    let (first, rest) = output.out.split_once('\n').expect("lines");
+    assert!(first.starts_with("demo: connected in "), "{first}");
+    let expected = "  server: test 1\n  revision: 2025-11-25\n  tools: 2\n    mcp__demo__add\n    \
+                    mcp__demo__peek\n  resources: 0\n  prompts: 0\n";
+    assert_eq!(rest, expected);
+}
+
+#[test]
+fn a_test_of_a_server_that_fails_prints_the_cause_and_a_remedy() {
+    let home = tested_servers();
+    let output = home.run(&["mcp", "test", "--json"]);
+    assert_eq!(output.code, Some(1), "{} {}", output.out, output.err);
+    let tests: Value = serde_json::from_str(&output.out).expect("JSON");
+    let tests = tests.as_array().expect("a list");
+    let states = tests.iter().map(|it| (&it["name"], &it["ok"]));
+    let expected = [("demo", true), ("ends", false)].map(|(name, ok)| (json!(name), json!(ok)));
+    assert!(
+        states.eq(expected.iter().map(|(name, ok)| (name, ok))),
+        "{tests:?}"
+    );
+    for (words, parts) in [
+        (
+            &["mcp", "test", "ends"][..],
+            &["ends: failed after", "no key", "  fix: run the command"][..],
+        ),
+        (
+            &["mcp", "test", "off"],
+            &["off: failed after", "no-such-program", "  fix: install"],
+        ),
+    ] {
+        let output = home.run(words);
+        assert_eq!((output.code, output.err.as_str()), (Some(1), ""));
+        for part in parts {
+            assert!(output.out.contains(part), "{part}: {}", output.out);
+        }
+    }
+    let output = home.run(&["mcp", "test", "other"]);
+    assert_eq!(output.code, Some(1));
+    let line = "no MCP server is named `other`";
+    assert!(output.err.contains(line), "{}", output.err);
+    let output = CliHome::new().run(&["mcp", "test"]);
+    let line = "raddle: no MCP server is enabled\n";
+    assert_eq!((output.code, output.err.as_str()), (Some(0), line));
 }

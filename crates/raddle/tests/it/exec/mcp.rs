@@ -41,6 +41,15 @@ fn calls(harness: &ExecHarness, words: &[&str]) -> Vec<Value> {
     items
 }
 
+/// The names of the tools that a request offers to the model.
+fn names(request: &Value) -> Vec<String> {
+    let tools = request["tools"].as_array().cloned().unwrap_or_default();
+    let names = tools
+        .into_iter()
+        .map(|it| it["name"].as_str().unwrap_or_default().to_owned());
+    names.collect()
+}
+
 fn text(item: &Value) -> &str {
     item["result"]["content"][0]["text"]
         .as_str()
@@ -59,13 +68,6 @@ fn a_tool_of_a_server_is_called_and_its_result_reaches_the_model() {
     );
     assert_eq!(text(&items[0]), "5");
     let requests = harness.mock.request_bodies();
-    let names = |request: &Value| {
-        let tools = request["tools"].as_array().cloned().unwrap_or_default();
-        let names = tools
-            .into_iter()
-            .map(|it| it["name"].as_str().unwrap_or_default().to_owned());
-        names.collect::<Vec<String>>()
-    };
     assert!(
         names(&requests[0]).contains(&"wait_for_mcp_servers".to_owned()),
         "{:?}",
@@ -183,4 +185,73 @@ fn a_server_that_cannot_start_does_not_hold_up_a_turn() {
     let output = harness.run(&["--json", "go"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(output.out.contains("Done."), "{output:?}");
+}
+
+#[test]
+fn a_required_server_is_connected_before_the_first_model_call() {
+    let harness = ExecHarness::new("[[answer]]\nsteps = [{ text = 'Done.' }]");
+    configure(&harness, "required = true");
+    let output = harness.run(&["--json", "go"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let offered = names(&harness.mock.request_bodies()[0]);
+    assert!(
+        offered.contains(&"mcp__demo__add".to_owned()),
+        "{offered:?}"
+    );
+    assert!(
+        !offered.contains(&"wait_for_mcp_servers".to_owned()),
+        "{offered:?}"
+    );
+}
+
+#[test]
+fn a_turn_fails_without_a_required_server_and_names_it() {
+    let harness = ExecHarness::new("[[answer]]\nsteps = [{ text = 'Done.' }]");
+    let text = "[mcp_servers.gone]\ncommand = 'no-such-program'\nrequired = true\n";
+    fs::write(harness.home.path().join("config.toml"), text).expect("a configuration");
+    let output = harness.run(&["--json", "go"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    for part in [
+        "`gone` is required",
+        "no-such-program",
+        "raddle mcp test gone",
+    ] {
+        assert!(output.out.contains(part), "{part}: {output:?}");
+    }
+    assert_eq!(harness.mock.request_bodies(), Vec::<Value>::new());
+}
+
+/// A server whose tools change, in Python.
+const CHANGING: &str = include_str!("mcp_changes.py");
+
+/// Writes a configuration with this server, for a revision of the protocol.
+fn configure_changing(harness: &ExecHarness, revision: &str) {
+    let text = format!(
+        "[mcp_servers.demo]\ncommand = 'python3'\nargs = ['-c', '''{CHANGING}''', '{revision}']\n"
+    );
+    fs::write(harness.home.path().join("config.toml"), text).expect("a configuration");
+}
+
+#[test]
+fn a_tool_that_a_server_adds_is_offered() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let harness = ExecHarness::new(&script(&[("grow", "")]));
+        configure_changing(&harness, revision);
+        let items = calls(&harness, &[]);
+        assert_eq!(text(&items[0]), "grown", "{revision}: {items:?}");
+        let offered = names(harness.mock.request_bodies().last().expect("a call"));
+        let is_offered = offered.contains(&"mcp__demo__grown".to_owned());
+        assert!(is_offered, "{revision}: {offered:?}");
+    }
+}
+
+#[test]
+fn a_flood_of_changes_leads_to_few_requests() {
+    let harness = ExecHarness::new(&script(&[("flood", "")]));
+    configure_changing(&harness, "2025-11-25");
+    let items = calls(&harness, &[]);
+    let counted: Value = serde_json::from_str(text(&items[0])).expect("JSON");
+    let (lists, seconds) = (counted["lists"].as_f64(), counted["seconds"].as_f64());
+    let lists_max = 3.0 + seconds.expect("a duration");
+    assert!(lists.expect("a number") <= lists_max, "{counted}");
 }
