@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Component, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use raddle_config::{Hook, SandboxFolders, has_network, policy_of};
-use raddle_core::Settings;
+use raddle_core::{Sandbox, Settings};
 use raddle_sandbox::egress::EgressRules;
 use raddle_sandbox::{
-    ChildProcess, Confinement, ConfinementError, ExitStatus, Launch, Launcher, Output,
-    ProgramError, SandboxRefusal, SandboxService, SearchPath, StartError, Stdio, environment,
-    named_program, own_path,
+    ChildProcess, Confinement, ConfinementError, ExitStatus, Launch, Launcher, Output, Policy,
+    ProgramError, ReadScope, SandboxRefusal, SandboxRules, SandboxService, SearchPath, StartError,
+    Stdio, environment, named_program, own_path,
 };
 
 /// Limit: output of a hook, on each of stdout and stderr; beyond it, the hook counts as failed.
@@ -63,8 +63,6 @@ pub(super) struct HookExit {
 /// Reason why a hook did not run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HookError {
-    #[error("the thread's folder is the whole disk; start the thread in a folder")]
-    WholeDisk,
     #[error("the shell {SHELL} cannot be used: {0}")]
     Shell(#[from] ProgramError),
     #[error("it cannot be sandboxed: {0}")]
@@ -120,25 +118,40 @@ impl HookDeps {
             cwd: settings.real(&settings.cwd).into(),
             env: variables(shell.path),
         };
-        Ok((launch, self.confinement(settings)?))
+        Ok((launch, self.confinement(settings)))
     }
 
     /// Returns the sandbox of a hook: that of the thread's commands.
-    fn confinement(&self, settings: &Settings) -> Result<Confinement, HookError> {
+    fn confinement(&self, settings: &Settings) -> Confinement {
         let real = |folder: &str| PathBuf::from(settings.real(folder));
         let folders = SandboxFolders {
             cwd: real(&settings.cwd),
             roots: settings.roots.iter().map(|it| real(it)).collect(),
             own: &self.own,
         };
-        let policy = policy_of(&settings.sandbox, folders, real).ok_or(HookError::WholeDisk)?;
+        let policy = policy_of(&settings.sandbox, folders, real)
+            .unwrap_or_else(|| writes_nothing(&settings.sandbox, &self.own, real));
         let network = has_network(&settings.sandbox).then(|| self.operator.hosts());
-        Ok(Confinement {
+        Confinement {
             policy,
             network: network.flatten(),
             accepts_second_tier: self.operator.accepts_second(),
-        })
+        }
     }
+}
+
+/// Returns the sandbox of hooks in a thread whose folder is the whole disk. Commands do not run
+/// there, but hooks must: the administrator's may reject other calls.
+fn writes_nothing(sandbox: &Sandbox, own: &[PathBuf], real: impl Fn(&str) -> PathBuf) -> Policy {
+    let mut rules = SandboxRules::workspace_write(Vec::new());
+    if let Some(reads) = sandbox.reads() {
+        let reads = reads.iter().map(|it| real(it));
+        let goes_up = |it: &PathBuf| it.components().any(|part| part == Component::ParentDir);
+        let is_folder = |it: &PathBuf| it.parent().is_some() && !goes_up(it);
+        rules.read = ReadScope::Listed(reads.filter(is_folder).collect());
+    }
+    rules.hide_own(own);
+    Policy::Confined(rules)
 }
 
 /// Returns the environment of a hook: the variables that commands inherit.

@@ -260,19 +260,22 @@ fn hooks_read_input_before_it_is_stored_and_continue_a_turn() {
 
     let thread = it.client.thread.clone();
     let input = json!([{ "type": "text", "text": "my password is x" }]);
-    it.client
-        .ask("turn/start", json!({ "threadId": thread, "input": input }));
-    let id = it.client.last_id;
-    let refused = it
-        .client
-        .until(|it| it["id"] == id)
-        .pop()
-        .expect("an answer");
-    let message = refused["error"]["message"].as_str().unwrap_or_default();
-    assert!(
-        message.contains("a hook rejected the input: no secrets"),
-        "{refused}"
-    );
+    let start = json!({ "threadId": thread, "input": input });
+    // A hook also runs where the workspace would be the whole disk.
+    let mut at_root = start.clone();
+    at_root["cwd"] = "/".into();
+    at_root["sandboxPolicy"] = json!({ "type": "workspaceWrite" });
+    for params in [start, at_root] {
+        it.client.ask("turn/start", params);
+        let id = it.client.last_id;
+        let messages = it.client.until(|it| it["id"] == id);
+        let refused = messages.last().expect("an answer");
+        let message = refused["error"]["message"].as_str().unwrap_or_default();
+        assert!(
+            message.contains("a hook rejected the input: no secrets"),
+            "{messages:?}"
+        );
+    }
     assert!(it.client.mock.request_bodies().is_empty());
 
     let (messages, turn) = it.client.say("hello");
