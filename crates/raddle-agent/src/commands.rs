@@ -13,7 +13,7 @@ use tracing::Span;
 
 use crate::task::{AfterCommand, NewSubscriber, TaskMessage, UsageReport};
 use crate::threads::{Retention, ThreadRegistry};
-use crate::{AgentError, Handle, ReplyTo, SubscribeResult, Subscriber, Threads};
+use crate::{AgentError, Handle, ReplyTo, SubscribeResult, Subscriber, Threads, WaitingInterrupt};
 
 /// Result of an unsubscribe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +93,12 @@ impl Threads {
             span: Span::current(),
         };
         self.send(id, message).await;
+    }
+
+    /// Ends hooks on input of this thread, until the result is dropped. Requests about a thread are
+    /// handled in order, and a hook that hangs must not hold up an interrupt behind it.
+    pub fn interrupt_hooks(&self, id: ThreadId) -> WaitingInterrupt {
+        self.shared.interrupts.add(id)
     }
 
     /// Returns the earlier outcome of a command under this key, or `None` if there is none. The

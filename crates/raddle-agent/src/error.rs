@@ -23,6 +23,9 @@ pub enum AgentError {
     /// A hook rejected the input, for this reason.
     #[error("a hook rejected the input: {0}")]
     RejectedByHook(String),
+    /// An interrupt came while a hook was checking the input.
+    #[error("the input was not accepted, because an interrupt came while a hook was checking it")]
+    InputInterrupted,
     /// The journal was not available in time.
     #[error("the journal is not available; the thread was not started, try again")]
     Unavailable,

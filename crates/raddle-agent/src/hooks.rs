@@ -1,9 +1,11 @@
 //! Hooks on the events of a thread: their input, and the effect of their decisions.
 
 mod input;
+mod input_notices;
 mod tool_call;
 
 pub(crate) use input::SessionStart;
+pub(crate) use input_notices::InputNotices;
 
 use std::sync::Arc;
 

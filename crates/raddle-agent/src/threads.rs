@@ -23,7 +23,8 @@ use tracing::{Instrument, Span};
 use crate::context::HistoryBudget;
 use crate::counters::Counters;
 use crate::environment::{EnvironmentReader, Instructions};
-use crate::hooks::{HookRunner, NoticeSink, SessionStart};
+use crate::hooks::{HookRunner, InputNotices, NoticeSink, SessionStart};
+use crate::interrupts::WaitingInterrupts;
 use crate::open::open;
 use crate::skills::may_name_skill;
 use crate::task::{
@@ -123,6 +124,7 @@ pub(crate) struct ThreadRegistry {
     unstored_ends: Mutex<HashMap<ThreadId, Failure>>,
     /// Notified when a thread is unloaded.
     unloaded: Notify,
+    pub(crate) interrupts: Arc<WaitingInterrupts>,
     /// Locks that ensure that a thread is loaded once. Threads share them by hash, so that a slow
     /// load delays few others.
     opening: [AsyncMutex<()>; OPENINGS],
@@ -179,6 +181,7 @@ impl Threads {
                 live: Mutex::default(),
                 unstored_ends: Mutex::default(),
                 unloaded: Notify::new(),
+                interrupts: WaitingInterrupts::new(),
                 opening: std::array::from_fn(|_| AsyncMutex::default()),
                 global_subscribers: Mutex::default(),
                 tasks: Mutex::default(),
@@ -654,7 +657,8 @@ impl Handle {
         }
     }
 
-    /// Runs the hooks on the input of a command, if it has any. Fails if a hook rejects it.
+    /// Runs the hooks on the input of a command, if it has any. Fails if a hook rejects it, or if
+    /// an interrupt comes while a hook runs.
     pub(crate) async fn check_input(
         &self,
         thread: ThreadId,
@@ -663,9 +667,10 @@ impl Handle {
         let Some(shared) = self.shared.upgrade() else {
             return Ok(());
         };
+        let notices = Arc::new(InputNotices::new(InboxNotices(self.sender.clone())));
         let runner = HookRunner {
             hooks: shared.tool_gate.hooks.clone(),
-            notices: Arc::new(InboxNotices(self.sender.clone())),
+            notices: notices.clone(),
             thread,
             turn: None,
         };
@@ -673,7 +678,17 @@ impl Handle {
         if let Command::StartTurn(start) = command {
             settings = Arc::new(start.change.clone().applied_to(&settings));
         }
-        runner.check_input(&self.session, &settings, command).await
+        let interrupted = async {
+            notices.hook_runs().await;
+            shared.interrupts.any_of(thread).await;
+        };
+        tokio::select! {
+            biased;
+            checked = runner.check_input(&self.session, &settings, command) => return checked,
+            () = interrupted => {}
+        }
+        notices.end_interrupted(shared.now()).await;
+        Err(AgentError::InputInterrupted)
     }
 
     /// Returns queued input, the next without an id; empty if there is none.

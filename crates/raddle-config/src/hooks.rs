@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use self::matcher::Matcher;
 use crate::config::{Config, ConfigWriter, State};
-use crate::config_error::{ConfigError, ConfigWriteError};
+use crate::config_error::ConfigWriteError;
 use crate::layers::{self, Layer};
 
 /// The table of hooks.
@@ -237,10 +237,21 @@ impl HookConfig {
         Self { config }
     }
 
-    /// Reads all hooks, and the scripts that they name. Blocks on the disk.
-    pub fn load(&self) -> Result<HookSet, ConfigError> {
-        let state = self.config.refresh()?;
-        Ok(HookSet::read(&state))
+    /// Reads all hooks, and the scripts that they name. If a `config.toml` has become unusable, the
+    /// last configuration stays in force, and the file is among the errors: no mistake in the
+    /// user's file switches off hooks of the administrator. Blocks on the disk.
+    pub fn load(&self) -> HookSet {
+        match self.config.refresh() {
+            Ok(state) => HookSet::read(&state),
+            Err(error) => {
+                let mut set = HookSet::read(&self.config.state());
+                set.errors.push(HookFileError {
+                    path: error.path().to_owned(),
+                    message: error.to_string(),
+                });
+                set
+            }
+        }
     }
 }
 

@@ -39,14 +39,13 @@ impl CommandHooks {
     async fn selected(&self, call: &HookCall) -> Vec<Hook> {
         let config = self.config.clone();
         let loaded = tokio::task::spawn_blocking(move || config.load()).await;
-        let set = match loaded {
-            Ok(Ok(set)) => set,
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "no hook runs, because the configuration cannot be read");
-                return Vec::new();
-            }
-            Err(_) => return Vec::new(),
+        let Ok(set) = loaded else {
+            return Vec::new();
         };
+        for error in &set.errors {
+            let (path, error) = (error.path.display(), &error.message);
+            tracing::warn!(%path, error, "a file of hooks cannot be used");
+        }
         let mut hooks = set.hooks;
         hooks.retain(|it| it.event == call.event && it.enabled && it.selects(&call.subjects));
         for hook in hooks.iter().filter(|it| !it.may_run()) {

@@ -20,6 +20,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use raddle_protocol::ThreadId;
+use raddle_protocol::methods::TurnInterrupt;
 use raddle_protocol::table::{Lane, Method, Resource};
 use raddle_rpc::{ErrorObject, Id, InboundRequest, refusal};
 use serde_json::value::RawValue;
@@ -116,8 +117,11 @@ impl Admission<'_> {
                 form: PhantomData,
             }),
         };
+        let interrupted = thread.filter(|_| M::NAME == TurnInterrupt::NAME);
+        let waiting = interrupted.map(|id| state.threads.interrupt_hooks(id));
         let lane_state = state.clone();
         state.lanes.enter(lane, session.number, move |pass| {
+            drop(waiting);
             call.pending.hold(pass);
             run(lane_state, call);
         });

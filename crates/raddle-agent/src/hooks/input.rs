@@ -29,9 +29,21 @@ impl SessionStart {
     }
 }
 
+/// The first input of a session. Unless it is accepted, the text of the session's hooks is lost with
+/// it, and they run again.
+struct FirstInput<'a>(Option<&'a SessionStart>);
+
+impl Drop for FirstInput<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = self.0 {
+            session.is_over.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
 impl HookRunner {
     /// Runs the hooks on the input of a command, if it has any, and adds their text to it. Fails
-    /// if a hook rejects the input.
+    /// if a hook rejects the input. Dropping the future ends the hooks.
     pub(crate) async fn check_input(
         &self,
         session: &SessionStart,
@@ -50,6 +62,7 @@ impl HookRunner {
             _ => return Ok(()),
         };
         let is_first = message.is_some() && !session.is_over.swap(true, Ordering::Relaxed);
+        let mut first = FirstInput(is_first.then_some(session));
         let mut pieces = match is_first {
             true => self.start_session(session, settings).await,
             false => Vec::new(),
@@ -59,12 +72,9 @@ impl HookRunner {
         let event = HookEvent::UserPromptSubmit;
         let outcome = self.run(event, Vec::new(), settings, members).await;
         if let HookRuling::Ask(reason) | HookRuling::Deny(reason) = outcome.ruling {
-            // Their text is lost with the input, so the hooks of the session run again.
-            if is_first {
-                session.is_over.store(false, Ordering::Relaxed);
-            }
             return Err(AgentError::RejectedByHook(reason));
         }
+        first.0 = None;
         pieces.extend(outcome.context);
         if let Some(message) = message
             && !pieces.is_empty()

@@ -143,6 +143,8 @@ impl HookTool {
             },
             aliases: match body {
                 ItemBody::Patch(_) => &PATCH_TOOLS,
+                // Input of a running command, such as a shell.
+                ItemBody::Command(it) if it.source == CommandSource::Typed => &[COMMAND_TOOL],
                 _ => &[],
             },
             arguments,

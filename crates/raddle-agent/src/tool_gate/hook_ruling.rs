@@ -52,8 +52,12 @@ impl Judgement {
                     ..self
                 }
             }
-            // The user is asked already, or the call only shows something to the user.
-            (HookRuling::Ask(_), _) => self,
+            // The user is asked already, or the call only shows something to the user. Either way,
+            // silence is no approval.
+            (HookRuling::Ask(_), _) => Self {
+                approve_on_timeout: false,
+                ..self
+            },
         }
     }
 
@@ -203,6 +207,39 @@ mod tests {
                 _ => "other",
             };
             assert_eq!(actual, expected, "{hooks:?}");
+        }
+    }
+
+    /// A hook that asks wants an answer of the user, also where the policy asks anyway.
+    #[test]
+    fn a_timeout_approves_nothing_that_a_hook_asks_about() {
+        let (body, settings) = (
+            ItemBody::Command(CommandRun::default()),
+            Settings::default(),
+        );
+        let call = ToolCall {
+            id: "c".to_owned(),
+            tool: "exec_command".to_owned(),
+            arguments: r#"{"cmd":"ls"}"#.to_owned(),
+            freeform: false,
+            alone: false,
+        };
+        for (hooks, expected) in [
+            (HookRuling::Pass, true),
+            (HookRuling::Ask("w".to_owned()), false),
+        ] {
+            let admission = Admission::Ask {
+                ask: question(&body, &call, "by the policy".to_owned()),
+                expires_at: None,
+            };
+            let judgement = Judgement {
+                approve_on_timeout: true,
+                ..Judgement::new(body.clone(), admission)
+            };
+            let none = BTreeSet::new();
+            let tightened = judgement.tightened(hooks.clone(), &call, &settings, &none, None);
+            assert_eq!(tightened.approve_on_timeout, expected, "{hooks:?}");
+            assert!(matches!(tightened.admission, Admission::Ask { .. }));
         }
     }
 }

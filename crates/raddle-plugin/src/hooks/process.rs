@@ -2,10 +2,14 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::path::{Component, PathBuf};
 
 use raddle_config::{Hook, has_network, thread_policy};
 use raddle_core::Settings;
-use raddle_sandbox::{Confinement, ExitStatus, Launch, Output, ProgramError, named_program};
+use raddle_sandbox::{
+    Confinement, ExitStatus, Launch, Output, Policy, ProgramError, ReadScope, SandboxRules,
+    named_program,
+};
 
 use crate::process::{self, ProcessError, ProcessStarter, SandboxedProcess};
 
@@ -29,8 +33,6 @@ pub(super) struct HookExit {
 /// Reason why a hook did not run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HookError {
-    #[error("the thread's folder is the whole disk; start the thread in a folder")]
-    WholeDisk,
     #[error("the shell {SHELL} cannot be used: {0}")]
     Shell(#[from] ProgramError),
     #[error(transparent)]
@@ -71,18 +73,34 @@ fn prepare(
         cwd: settings.real(&settings.cwd).into(),
         env: process::variables(shell.path),
     };
-    Ok((launch, confinement(starter, settings)?))
+    Ok((launch, confinement(starter, settings)))
 }
 
 /// Returns the sandbox of a hook: that of the thread's commands.
-fn confinement(starter: &ProcessStarter, settings: &Settings) -> Result<Confinement, HookError> {
-    let policy = thread_policy(settings, &starter.own).ok_or(HookError::WholeDisk)?;
+fn confinement(starter: &ProcessStarter, settings: &Settings) -> Confinement {
+    let own = &starter.own;
+    let policy = thread_policy(settings, own);
+    let policy = policy.unwrap_or_else(|| writes_nothing(settings, own));
     let network = has_network(&settings.sandbox).then(|| starter.operator.hosts());
-    Ok(Confinement {
+    Confinement {
         policy,
         network: network.flatten(),
         accepts_second_tier: starter.operator.accepts_second(),
-    })
+    }
+}
+
+/// Returns the sandbox of hooks in a thread whose folder is the whole disk. Commands do not run
+/// there, but hooks must: the administrator's may reject other calls.
+fn writes_nothing(settings: &Settings, own: &[PathBuf]) -> Policy {
+    let mut rules = SandboxRules::workspace_write(Vec::new());
+    if let Some(reads) = settings.sandbox.reads() {
+        let reads = reads.iter().map(|it| PathBuf::from(settings.real(it)));
+        let goes_up = |it: &PathBuf| it.components().any(|part| part == Component::ParentDir);
+        let is_folder = |it: &PathBuf| it.parent().is_some() && !goes_up(it);
+        rules.read = ReadScope::Listed(reads.filter(is_folder).collect());
+    }
+    rules.hide_own(own);
+    Policy::Confined(rules)
 }
 
 /// Writes the input of a process, and reads its output to the end.

@@ -198,9 +198,10 @@ pub(crate) fn failed(error: AgentError) -> WireError {
             node,
             why: "it is alive".to_owned(),
         },
-        error @ (AgentError::TooLong | AgentError::Archived | AgentError::RejectedByHook(_)) => {
-            WireError::Refused(error.to_string().into())
-        }
+        error @ (AgentError::TooLong
+        | AgentError::Archived
+        | AgentError::RejectedByHook(_)
+        | AgentError::InputInterrupted) => WireError::Refused(error.to_string().into()),
         AgentError::Ended => WireError::Overloaded,
     }
 }

@@ -66,3 +66,29 @@ fn a_change_replaces_members_of_the_arguments() {
         assert_eq!(changed.map(|it| it.arguments).as_deref(), expected);
     }
 }
+
+/// A matcher `Bash` selects commands, and what is typed into them.
+#[test]
+fn matchers_select_by_these_names() {
+    let typed = ItemBody::Command(CommandRun {
+        source: CommandSource::Typed,
+        ..CommandRun::default()
+    });
+    let chars = r#"{"session_id":1,"chars":"ls\n"}"#;
+    for (body, call, expected) in [
+        (
+            command(),
+            call("exec_command", r#"{"cmd":"ls"}"#, false),
+            &["Bash", "exec_command"][..],
+        ),
+        (
+            typed,
+            call("write_stdin", chars, false),
+            &["write_stdin", "write_stdin", "Bash"],
+        ),
+        (named(), call("look", "{}", false), &["look", "look"]),
+    ] {
+        let tool = HookTool::of(&call, &body);
+        assert_eq!(tool.subjects(vec![call.tool.clone()]), expected);
+    }
+}

@@ -40,22 +40,13 @@ pub(crate) async fn handle(
     let permit = state.home.acquire_shared().await?;
     let read = move || {
         let set = HookConfig::of(&state.config).load();
-        set.map(|set| entry(&set, &state.hidden_paths()))
+        entry(&set, &state.hidden_paths())
     };
-    let found = match permit.run(read).await? {
+    let found = permit.run(read).await?;
+    let found = match session.is_observer() {
         // An observer reads no files of the user.
-        Ok(_) if session.is_observer() => entry(&HookSet::default(), &[]),
-        Ok(found) => found,
-        // The file that has become unusable names no hooks, and none runs.
-        Err(error) => HooksListEntry {
-            cwd: String::new(),
-            errors: vec![HookErrorInfo {
-                message: error.to_string(),
-                path: error.path().display().to_string(),
-            }],
-            hooks: Vec::new(),
-            warnings: Vec::new(),
-        },
+        true => entry(&HookSet::default(), &[]),
+        false => found,
     };
     let entries = folders.into_iter().map(|cwd| HooksListEntry {
         cwd,

@@ -260,19 +260,22 @@ fn hooks_read_input_before_it_is_stored_and_continue_a_turn() {
 
     let thread = it.client.thread.clone();
     let input = json!([{ "type": "text", "text": "my password is x" }]);
-    it.client
-        .ask("turn/start", json!({ "threadId": thread, "input": input }));
-    let id = it.client.last_id;
-    let refused = it
-        .client
-        .until(|it| it["id"] == id)
-        .pop()
-        .expect("an answer");
-    let message = refused["error"]["message"].as_str().unwrap_or_default();
-    assert!(
-        message.contains("a hook rejected the input: no secrets"),
-        "{refused}"
-    );
+    let start = json!({ "threadId": thread, "input": input });
+    // A hook also runs where the workspace would be the whole disk.
+    let mut at_root = start.clone();
+    at_root["cwd"] = "/".into();
+    at_root["sandboxPolicy"] = json!({ "type": "workspaceWrite" });
+    for params in [start, at_root] {
+        it.client.ask("turn/start", params);
+        let id = it.client.last_id;
+        let messages = it.client.until(|it| it["id"] == id);
+        let refused = messages.last().expect("an answer");
+        let message = refused["error"]["message"].as_str().unwrap_or_default();
+        assert!(
+            message.contains("a hook rejected the input: no secrets"),
+            "{messages:?}"
+        );
+    }
     assert!(it.client.mock.request_bodies().is_empty());
 
     let (messages, turn) = it.client.say("hello");
@@ -314,4 +317,53 @@ fn a_hook_that_fails_or_hangs_decides_nothing() {
     let mut texts: Vec<String> = runs(&messages).into_iter().map(|it| it.2).collect();
     texts.sort();
     assert_eq!(texts, ["it exited with 3: ", "it was ended after 1 s"]);
+}
+
+/// An interrupt does not wait for a hook that hangs: it ends the hook, and rejects the input.
+#[test]
+fn an_interrupt_ends_a_hook_on_input() {
+    let mut it = HookedClient::start("{ fault = 'stall' }");
+    let hang = it.script("hang", "grep -q 'wait for ever' && sleep 600; exit 0");
+    it.define(&[("UserPromptSubmit", &hang)]);
+    it.trust();
+    let thread = it.client.thread.clone();
+    let input = |text: &str| json!([{ "type": "text", "text": text }]);
+    let start = |text: &str| json!({ "threadId": thread, "input": input(text) });
+    it.client.ask("turn/start", start("do it"));
+    let messages = it.client.until(|it| it["method"] == "turn/started");
+    let turn = messages.last().expect("a turn")["params"]["turn"]["id"].clone();
+
+    let mut steer = start("wait for ever");
+    steer["expectedTurnId"] = turn.clone();
+    it.client.ask("turn/steer", steer);
+    let steer = it.client.last_id;
+    it.client.until(|it| it["method"] == "hook/started");
+    let interrupt = json!({ "threadId": thread, "turnId": turn });
+    it.client.ask("turn/interrupt", interrupt.clone());
+    let messages = it.client.until(|it| it["method"] == "turn/completed");
+    let ended = &messages.last().expect("an end")["params"]["turn"];
+    assert_eq!(ended["status"], "interrupted", "{messages:?}");
+    let refused = messages.iter().find(|it| it["id"] == steer);
+    let refused = refused.expect("an answer")["error"]["message"].to_string();
+    assert!(
+        refused.contains("an interrupt came while a hook"),
+        "{refused}"
+    );
+    let expected = (
+        "userPromptSubmit".into(),
+        "failed".into(),
+        "it was ended by an interrupt".into(),
+    );
+    assert_eq!(runs(&messages), [expected]);
+
+    it.client.ask("turn/start", start("wait for ever"));
+    it.client.until(|it| it["method"] == "hook/started");
+    it.client.ask("turn/interrupt", interrupt);
+    let last = it.client.last_id;
+    let messages = it.client.until(|it| it["id"] == last);
+    let refused = messages.iter().find(|it| it["id"] == last - 1);
+    assert!(
+        refused.expect("an answer")["error"].is_object(),
+        "{messages:?}"
+    );
 }
