@@ -6,26 +6,48 @@ use raddle_config::{McpServer, McpTransport};
 use raddle_core::ports::{McpError, McpLogin};
 use raddle_model::ModelClient;
 
+use super::connection::headers;
+use super::http::HttpClient;
 use super::oauth::{LoginOptions, OauthError, ServerTokens, StartedLogin, start_login};
 
-/// Starts a login at a server. `home` is the folder of the credentials. Without scopes, those that
-/// the server asks for are requested.
+/// Starts a login at a server. `home` is the folder of the credentials. Without scopes, those of
+/// the configuration or those that the server asks for are requested.
 pub async fn log_in(
     home: &Path,
     server: &McpServer,
     scopes: Vec<String>,
     client: ModelClient,
 ) -> Result<McpLogin, McpError> {
-    let tokens = tokens(home, server, client)?;
+    let tokens = tokens(home, server, client.clone())?;
+    let settings = &server.login;
     let options = LoginOptions {
-        scopes,
-        ..LoginOptions::default()
+        client_id: settings.client_id.clone(),
+        client_secret: settings.client_secret.clone(),
+        scopes: match scopes.is_empty() {
+            true => settings.scopes.clone(),
+            false => scopes,
+        },
+        resource: settings.resource.clone(),
+        callback_port: settings.callback_port,
+        challenge: challenge(server, client).await,
     };
     let StartedLogin { page, end } = start_login(&tokens, options).await.map_err(failed)?;
     Ok(McpLogin {
         page,
         end: Box::pin(async move { end.await.map_err(failed) }),
     })
+}
+
+/// Returns the challenge of a server to a request without a token. It may name the scopes to
+/// request, and the address of the metadata.
+async fn challenge(server: &McpServer, client: ModelClient) -> Option<String> {
+    let McpTransport::Http { url, .. } = &server.transport else {
+        return None;
+    };
+    let headers = headers(server).ok()?;
+    HttpClient::new(client)
+        .request_challenge(url, &headers)
+        .await
 }
 
 /// Forgets the login at a server. Returns whether there was one.
