@@ -76,6 +76,7 @@ import https
 import llama
 import mcp_conformance
 import mcp_hostile
+import mcp_hostile_oauth
 import mcp_http
 import mcp_page
 import mcp_servers
@@ -141,6 +142,7 @@ CHECKS = {
     **mcp_http.CHECKS,
     **mcp_page.CHECKS,
     **mcp_hostile.CHECKS,
+    **mcp_hostile_oauth.CHECKS,
     **SIDE_BY_SIDE,
 }
 #: Checks that are too large for CI. They run only by name, for `cargo xtask prove`.
