@@ -49,9 +49,7 @@ pub use config_error::{ConfigError, ConfigWriteError, KeyError, KeyPathError};
 pub use effective::{EffectiveConfig, letters, may_bound};
 pub use hooks::{Hook, HookConfig, HookFileError, HookSet, HookTrust};
 pub use mcp_config::McpConfig;
-pub use mcp_servers::{
-    McpApproval, McpLoginSettings, McpProblem, McpServer, McpServers, McpTransport,
-};
+pub use mcp_servers::{McpApproval, McpProblem, McpServer, McpServers, McpTransport};
 pub use overrides::Override;
 pub use paths::Paths;
 pub use providers::{

@@ -41,34 +41,6 @@ pub struct McpServer {
     pub network: bool,
     /// Whether its process runs in the sandbox.
     pub sandbox: bool,
-    /// The settings of logins at it.
-    pub login: McpLoginSettings,
-}
-
-/// The settings of logins at an MCP server that has a URL.
-#[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub struct McpLoginSettings {
-    /// The id of a client that is registered by hand.
-    pub client_id: Option<String>,
-    /// The secret of that client.
-    pub client_secret: Option<String>,
-    /// The scopes to request; none for those that the server asks for.
-    pub scopes: Vec<String>,
-    /// The resource to request tokens for, if not the one that the server names.
-    pub resource: Option<String>,
-    /// The port of the redirect; none for any free one.
-    pub callback_port: Option<u16>,
-}
-
-impl fmt::Debug for McpLoginSettings {
-    /// Leaves out the secret, and the resource, whose address may contain one.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpLoginSettings")
-            .field("client_id", &self.client_id)
-            .field("scopes", &self.scopes)
-            .field("callback_port", &self.callback_port)
-            .finish_non_exhaustive()
-    }
 }
 
 /// When to ask the user before a tool of an MCP server is called.

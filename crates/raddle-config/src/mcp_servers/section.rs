@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use toml::{Table, Value};
 
-use super::{
-    MCP_TABLE, McpApproval, McpLoginSettings, McpProblem, McpServer, McpServers, McpTransport,
-};
+use super::{MCP_TABLE, McpApproval, McpProblem, McpServer, McpServers, McpTransport};
 use crate::keys;
 use crate::setting_error::quoted;
 
@@ -166,21 +164,7 @@ impl<'a> ServerSection<'a> {
             tool_approvals: tool_approvals.collect(),
             network: self.flag("network", true),
             sandbox: self.flag("sandbox", true),
-            login: self.login(),
         })
-    }
-
-    fn login(&self) -> McpLoginSettings {
-        let oauth = self.0.get("oauth").and_then(Value::as_table);
-        let text = |key: &str| oauth?.get(key)?.as_str().map(str::to_owned);
-        let port = oauth.and_then(|it| it.get("callback_port")?.as_integer());
-        McpLoginSettings {
-            client_id: text("client_id"),
-            client_secret: text("client_secret"),
-            scopes: self.texts("scopes").unwrap_or_default(),
-            resource: self.text("oauth_resource").map(str::to_owned),
-            callback_port: port.and_then(|it| u16::try_from(it).ok()),
-        }
     }
 
     fn transport(&self) -> Result<McpTransport, String> {

@@ -10,8 +10,8 @@ use super::connection::headers;
 use super::http::HttpClient;
 use super::oauth::{LoginOptions, OauthError, ServerTokens, StartedLogin, start_login};
 
-/// Starts a login at a server. `home` is the folder of the credentials. Without scopes, those of
-/// the configuration or those that the server asks for are requested.
+/// Starts a login at a server. `home` is the folder of the credentials. Without scopes, those that
+/// the server asks for are requested.
 pub async fn log_in(
     home: &Path,
     server: &McpServer,
@@ -19,17 +19,10 @@ pub async fn log_in(
     client: ModelClient,
 ) -> Result<McpLogin, McpError> {
     let tokens = tokens(home, server, client.clone())?;
-    let settings = &server.login;
     let options = LoginOptions {
-        client_id: settings.client_id.clone(),
-        client_secret: settings.client_secret.clone(),
-        scopes: match scopes.is_empty() {
-            true => settings.scopes.clone(),
-            false => scopes,
-        },
-        resource: settings.resource.clone(),
-        callback_port: settings.callback_port,
+        scopes,
         challenge: challenge(server, client).await,
+        ..LoginOptions::default()
     };
     let StartedLogin { page, end } = start_login(&tokens, options).await.map_err(failed)?;
     Ok(McpLogin {

@@ -39,7 +39,6 @@ fn a_program_has_its_defaults() {
         tool_approvals: BTreeMap::new(),
         network: true,
         sandbox: true,
-        login: McpLoginSettings::default(),
     };
     assert_eq!(server("command = 'npx'"), expected);
 }
@@ -73,7 +72,6 @@ fn every_key_of_a_program_is_read() {
         tool_approvals: BTreeMap::from([("a".to_owned(), McpApproval::Approve)]),
         network: false,
         sandbox: false,
-        login: McpLoginSettings::default(),
     };
     assert_eq!(read, expected);
 }
@@ -82,9 +80,7 @@ fn every_key_of_a_program_is_read() {
 fn every_key_of_an_address_is_read() {
     let read = server(
         "url = 'HTTPS://h/mcp'\nbearer_token_env_var = 'T'\nhttp_headers = { A = 'b' }\n\
-         env_http_headers = { C = 'D' }\nstartup_timeout_ms = 250\nscopes = ['s', 't']\n\
-         oauth_resource = 'https://h/'\n[mcp_servers.x.oauth]\nclient_id = 'c'\n\
-         client_secret = 'k'\ncallback_port = 9\n",
+         env_http_headers = { C = 'D' }\nstartup_timeout_ms = 250\n",
     );
     let expected = McpTransport::Http {
         url: "HTTPS://h/mcp".to_owned(),
@@ -94,14 +90,6 @@ fn every_key_of_an_address_is_read() {
     };
     assert_eq!(read.transport, expected);
     assert_eq!(read.startup_timeout, Duration::from_millis(250));
-    let login = McpLoginSettings {
-        client_id: Some("c".to_owned()),
-        client_secret: Some("k".to_owned()),
-        scopes: texts(&["s", "t"]),
-        resource: Some("https://h/".to_owned()),
-        callback_port: Some(9),
-    };
-    assert_eq!(read.login, login);
 }
 
 /// The sections that Codex 0.166.0 was seen to accept, with all of its keys.
