@@ -129,7 +129,7 @@ class Proxy:
         self._server.daemon_threads = True
         bench.serve(self._server)
 
-    def address(self, password):
+    def address(self, password=_PASSWORD):
         escaped = password.replace(":", "%3A")
         return f"http://{_USER}:{escaped}@127.0.0.1:{self._server.server_address[1]}"
 

@@ -3,9 +3,9 @@
 import json
 import re
 
-from harness import require, require_equal, wait_until
+from harness import Failure, require, require_equal, wait_until
 from mock_model import MockModel
-from stdio_client import StdioClient
+from stdio_client import StdioClient, Turn
 
 #: A call by the model needs no approval, so that a check tests the call.
 APPROVED = {"default_tools_approval_mode": "approve"}
@@ -77,6 +77,21 @@ class McpClient(StdioClient):
         states = wait_until(connected)
         require(states, f"not connected: {[n for n, s in self.states(thread).items() if not s['tools']]}")
         return states
+
+    def turns(self, threads, text):
+        """Starts a turn in each thread at once, and reads all to their ends."""
+        said = [{"type": "text", "text": text}]
+        for thread in threads:
+            self._send("turn/start", {"threadId": thread, "input": said, **self.settings_of_turns})
+        turns = {thread: Turn() for thread in threads}
+        for message in self._messages():
+            require("error" not in message, f"the response was {message}")
+            turn = turns.get(message.get("params", {}).get("threadId"))
+            if turn:
+                turn.hear(message)
+            if all(it.status for it in turns.values()):
+                return list(turns.values())
+        raise Failure("the server ended before the turns did")
 
     def call_tool(self, server, tool, arguments=None):
         """Lets the model call a tool. Returns the item as started and as completed."""

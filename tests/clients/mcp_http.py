@@ -3,6 +3,7 @@
 import json
 import secrets
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from harness import DEADLINE_S, free_port, require, require_equal
@@ -12,6 +13,8 @@ from services import Service
 _PROGRAM = Path(__file__).with_name("mcp_http_program.py")
 _VERSION = "4.1.2"
 _VARIABLE = "LOOM_TOKEN"
+#: Threads with the same token, and how often it expires.
+_THREADS, _ROUNDS = 50, 2
 
 
 def _start(bench, *tokens):
@@ -50,11 +53,7 @@ def with_a_login(bench):
     require_equal("how it is signed in", states["loom"]["authStatus"], "notLoggedIn")
     require_equal("tools without a login", states["loom"]["tools"], {})
 
-    login = client.call("mcpServer/oauth/login", {"name": "loom"})
-    # The server redirects the browser of a user who is signed in.
-    with urllib.request.urlopen(login["authorizationUrl"], timeout=DEADLINE_S) as page:
-        require_equal("the status of the page", page.status, 200)
-    states = client.wait_until_connected(["loom"])
+    states = _log_in(client)
     require_equal("how it is signed in", states["loom"]["authStatus"], "oAuth")
     messages = [json.loads(it) for it in client.lines]
     ended = [it["params"] for it in messages if it.get("method") == "mcpServer/oauthLogin/completed"]
@@ -69,6 +68,48 @@ def with_a_login(bench):
     client.leave()
 
 
+def one_refresh(bench):
+    """Threads of two processes whose access token has expired: one refresh for all, and no failed call."""
+    url = _start(bench)
+    configure(bench, {"loom": {"url": url, **APPROVED}})
+    clients = [McpClient(bench)]
+    _log_in(clients[0])
+    clients.append(McpClient(bench))
+    start = {"cwd": str(bench.workspace)}
+    threads = []
+    for client in clients:
+        client.wait_until_connected(["loom"])
+        started = [client.call("thread/start", start) for _ in range(_THREADS // len(clients))]
+        threads.append([it["thread"]["id"] for it in started])
+    base = url.removesuffix("/mcp")
+    for number in range(1, _ROUNDS + 1):
+        _ask(f"{base}/expire", b"")
+        with ThreadPoolExecutor() as beside:
+            text = 'MOCK call name=mcp__loom__weave arguments={"threads": 3}'
+            ended = beside.map(lambda client, of_it: client.turns(of_it, text), clients, threads)
+            turns = [turn for of_it in ended for turn in of_it]
+        items = [it for turn in turns for it in turn.items if it["type"] == "mcpToolCall"]
+        results = [(it["status"], text_of(it)) for it in items]
+        require_equal("the calls", results, [("completed", "a cloth of 3 threads")] * _THREADS)
+        require_equal(f"the refreshes after {number} expiries", _ask(f"{base}/refreshes"), number)
+    for client in clients:
+        client.leave()
+
+
+def _ask(url, data=None):
+    with urllib.request.urlopen(url, data, timeout=DEADLINE_S) as answer:
+        return json.load(answer)
+
+
+def _log_in(client):
+    """Logs in with a browser, and returns the states of the servers."""
+    login = client.call("mcpServer/oauth/login", {"name": "loom"})
+    # The server redirects the browser of a user who is signed in.
+    with urllib.request.urlopen(login["authorizationUrl"], timeout=DEADLINE_S) as page:
+        require_equal("the status of the page", page.status, 200)
+    return client.wait_until_connected(["loom"])
+
+
 def _require_woven(client):
     _, item = client.call_tool("loom", "weave", {"threads": 3})
     require_equal("the call", (item["status"], text_of(item)), ("completed", "a cloth of 3 threads"))
@@ -77,4 +118,5 @@ def _require_woven(client):
 CHECKS = {
     "mcp-http": with_a_token,
     "mcp-oauth": with_a_login,
+    "mcp-one-refresh": one_refresh,
 }

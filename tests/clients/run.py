@@ -25,8 +25,8 @@ starts a thread, runs a turn of text and quits. Then each does what its users do
 - A new user with only the packages and README.md; network connections before the first turn.
 - Monitoring: `/livez`, and `/metrics` as Prometheus parses it.
 - The vendors' own clients: the responses of `raddle mock` on every wire.
-- MCP servers: the reference servers of npm, the same tools in the real Codex, processes of many servers, and
-  servers that are hostile.
+- MCP servers: the reference servers of npm, the same tools in the real Codex, processes of many servers,
+  servers that are hostile, and the scenarios of the official conformance suite.
 - Third-party clients, unmodified: a turn, an approval and a resume, as far as each has them. They run
   side by side. Their results must be those in results.json, from which docs/clients.md is written.
 
@@ -74,7 +74,9 @@ import cold
 import examples
 import https
 import llama
+import mcp_conformance
 import mcp_hostile
+import mcp_hostile_oauth
 import mcp_http
 import mcp_page
 import mcp_servers
@@ -136,9 +138,11 @@ CHECKS = {
     **aimock.CHECKS,
     **planted.CHECKS,
     **mcp_servers.CHECKS,
+    **mcp_conformance.CHECKS,
     **mcp_http.CHECKS,
     **mcp_page.CHECKS,
     **mcp_hostile.CHECKS,
+    **mcp_hostile_oauth.CHECKS,
     **SIDE_BY_SIDE,
 }
 #: Checks that are too large for CI. They run only by name, for `cargo xtask prove`.

@@ -238,7 +238,7 @@ async fn connect_url(
 }
 
 /// Returns the headers that the configuration sets for a server.
-fn headers(server: &McpServer) -> Result<Vec<(String, String)>, ConnectError> {
+pub(super) fn headers(server: &McpServer) -> Result<Vec<(String, String)>, ConnectError> {
     let McpTransport::Http {
         bearer_token_env_var,
         headers,

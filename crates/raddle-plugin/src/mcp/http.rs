@@ -41,6 +41,7 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpPostResponse,
 };
 use sse_stream::Sse;
+use tokio::time::timeout;
 
 use self::error::TransportError;
 use self::response::{PostedMessage, SESSION_ID};
@@ -58,6 +59,13 @@ const EVENT_BYTES_MAX: usize = 16 << 20;
 
 /// Longest delay before a broken stream is opened again.
 const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(30);
+
+/// Timeout of a request for a challenge. After it, a login starts without the challenge.
+const CHALLENGE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The request for a challenge. A server that requires a login rejects it unread.
+const CHALLENGE_REQUEST: &[u8] =
+    br#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}"#;
 
 /// Redirects that one request follows.
 const REDIRECTS_MAX: usize = 5;
@@ -157,6 +165,26 @@ impl HttpClient {
     pub(crate) fn challenge(&self) -> Option<String> {
         let challenge = self.challenge.lock();
         challenge.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the challenge in the response to a request without a token; `None` if the server
+    /// sends none, or cannot be reached.
+    pub(crate) async fn request_challenge(
+        &self,
+        url: &str,
+        headers: &[(String, String)],
+    ) -> Option<String> {
+        let headers: Result<_, HttpError> = headers.iter().map(|it| header(&it.0, &it.1)).collect();
+        let mut call = HttpCall::new(Method::POST, url, None, headers.ok()?).ok()?;
+        let json = HeaderValue::from_static("application/json");
+        call.headers.insert(CONTENT_TYPE, json);
+        call.headers.insert(ACCEPT, BOTH_KINDS);
+        call.body = Bytes::from_static(CHALLENGE_REQUEST);
+        let response = timeout(CHALLENGE_TIMEOUT, self.follow(&call, None)).await;
+        let response = response.ok()?.ok()?;
+        let challenge = response::challenge_of(response.status(), response.headers());
+        response.into_body().discard();
+        challenge
     }
 
     /// Sends a request, and records its challenge.

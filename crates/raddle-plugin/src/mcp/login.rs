@@ -6,6 +6,8 @@ use raddle_config::{McpServer, McpTransport};
 use raddle_core::ports::{McpError, McpLogin};
 use raddle_model::ModelClient;
 
+use super::connection::headers;
+use super::http::HttpClient;
 use super::oauth::{LoginOptions, OauthError, ServerTokens, StartedLogin, start_login};
 
 /// Starts a login at a server. `home` is the folder of the credentials. Without scopes, those of
@@ -16,10 +18,10 @@ pub async fn log_in(
     scopes: Vec<String>,
     client: ModelClient,
 ) -> Result<McpLogin, McpError> {
-    let tokens = tokens(home, server, client)?;
+    let tokens = tokens(home, server, client.clone())?;
     let mut options = LoginOptions {
         oauth: server.oauth.clone(),
-        challenge: None,
+        challenge: challenge(server, client).await,
     };
     if !scopes.is_empty() {
         options.oauth.scopes = scopes;
@@ -29,6 +31,18 @@ pub async fn log_in(
         page,
         end: Box::pin(async move { end.await.map_err(failed) }),
     })
+}
+
+/// Returns the challenge of a server to a request without a token. It may name the scopes to
+/// request, and the address of the metadata.
+async fn challenge(server: &McpServer, client: ModelClient) -> Option<String> {
+    let McpTransport::Http { url, .. } = &server.transport else {
+        return None;
+    };
+    let headers = headers(server).ok()?;
+    HttpClient::new(client)
+        .request_challenge(url, &headers)
+        .await
 }
 
 /// Forgets the login at a server. Returns whether there was one.

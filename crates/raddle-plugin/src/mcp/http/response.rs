@@ -9,7 +9,7 @@ use hyper::http::response::Parts;
 use hyper::{Response, StatusCode};
 use raddle_model::ResponseBody;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpError,
@@ -93,7 +93,10 @@ impl PostedMessage {
             ContentKind::Json => {
                 let bytes = read(body, RESPONSE_BYTES_MAX).await?;
                 match serde_json::from_slice(&bytes) {
-                    Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
+                    Ok(message) => {
+                        let message = self.checked(message);
+                        Ok(StreamableHttpPostResponse::Json(message, session))
+                    }
                     // Some servers answer a notification with a body of their own.
                     Err(_) if !self.is_request => Ok(StreamableHttpPostResponse::Accepted),
                     Err(error) => {
@@ -109,6 +112,18 @@ impl PostedMessage {
                 Ok(StreamableHttpPostResponse::Accepted)
             }
             ContentKind::Other(kind) => Err(StreamableHttpError::UnexpectedContentType(kind)),
+        }
+    }
+
+    /// Returns a message, or an error in place of a result that is none of `server/discover`. A
+    /// server of an earlier revision may answer each unknown method with an empty result.
+    fn checked(&self, message: ServerJsonRpcMessage) -> ServerJsonRpcMessage {
+        match &self.discover_id {
+            Some(id) if is_other_result(&message) => {
+                let error = ErrorData::invalid_request("server/discover: another result", None);
+                ServerJsonRpcMessage::error(error, Some(id.clone()))
+            }
+            _ => message,
         }
     }
 
@@ -153,6 +168,16 @@ impl PostedMessage {
             return Ok(StreamableHttpPostResponse::Json(message, session));
         }
         Err(unexpected_status(head, &text))
+    }
+}
+
+/// Whether a message is a result, but not of `server/discover`.
+fn is_other_result(message: &ServerJsonRpcMessage) -> bool {
+    match message {
+        ServerJsonRpcMessage::Response(response) => {
+            !matches!(response.result, ServerResult::DiscoverResult(_))
+        }
+        _ => false,
     }
 }
 

@@ -9,7 +9,8 @@ use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use rmcp::model::{ClientRequest, PingRequest, RequestId};
+use rmcp::ClientLifecycleMode;
+use rmcp::model::{ClientRequest, PingRequest, ProtocolVersion, RequestId};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -314,4 +315,52 @@ async fn a_session_lists_tools() {
     let tools = service.list_all_tools().await.expect("tools");
     assert_eq!(tools.len(), 1);
     assert_eq!(tools[0].name, "look");
+}
+
+#[tokio::test]
+async fn a_server_without_unknown_methods_is_of_an_earlier_revision() {
+    let url = serve(|head, body| {
+        let result = match body["method"].as_str() {
+            Some("initialize") => json!({
+                "protocolVersion": body["params"]["protocolVersion"],
+                "capabilities": {},
+                "serverInfo": {"name": "test", "version": "1"},
+            }),
+            Some(_) if body["id"].is_null() => return reply(202, &[], ""),
+            // The result of each method that the server does not know.
+            Some(_) => json!({}),
+            None => return reply(405, &[], head.method.to_string()),
+        };
+        let text = json!({"jsonrpc": "2.0", "id": body["id"], "result": result}).to_string();
+        reply(200, &[JSON], text)
+    })
+    .await;
+    let transport = connect(client(), &url, &[]).expect("a transport");
+    let lifecycle = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    };
+    let service = rmcp::serve_client_with_lifecycle((), transport, lifecycle).await;
+    let service = service.expect("a session");
+    assert!(service.peer_info().is_some());
+}
+
+#[tokio::test]
+async fn a_request_without_a_token_gets_the_challenge() {
+    for (status, value, expected) in [
+        (401, "Bearer scope=\"a b\"", Some("Bearer scope=\"a b\"")),
+        (403, "Bearer", Some("Bearer")),
+        (200, "Bearer", None),
+        (404, "Bearer", None),
+    ] {
+        let url = serve(move |head, _| {
+            assert!(!head.headers.contains_key("authorization"));
+            assert_eq!(head.headers["x-team"], "a");
+            reply(status, &[("www-authenticate", value)], "")
+        })
+        .await;
+        let headers = [("X-Team".to_owned(), "a".to_owned())];
+        let challenge = client().request_challenge(&url, &headers).await;
+        assert_eq!(challenge.as_deref(), expected, "{status}");
+    }
 }
