@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{BoxFuture, ToolSpec};
 use crate::policy::{Act, ActKind, ParsedScript};
 use crate::{
-    Ask, Command, CommandRun, Item, ItemBody, ItemId, ItemStatus, Output, PlanStep, Settings,
-    ThreadId, ToolCall, TurnId,
+    Ask, Command, CommandRun, Item, ItemBody, ItemId, ItemStatus, Output, PlanStep, Resolution,
+    Settings, ThreadId, ToolCall, TurnId,
 };
 
 /// The built-in tools. None of them decides whether a call is allowed.
@@ -111,6 +111,8 @@ pub struct ToolJob {
     pub authorization: Option<Authorization>,
     /// Receives reports while the tool runs.
     pub reports: Box<dyn ReportSink>,
+    /// Asks the user while the tool runs.
+    pub questions: Arc<dyn QuestionSink>,
     /// Completes once the tool must stop.
     pub stopped: BoxFuture<'static, ()>,
 }
@@ -139,6 +141,14 @@ pub enum Authorization {
 pub trait ReportSink: Send + Sync {
     /// Accepts a report. The tool waits for capacity; returns false once the receiver is gone.
     fn report(&self, command: Command) -> BoxFuture<'_, bool>;
+}
+
+/// Sends questions of a running tool to the user.
+pub trait QuestionSink: Send + Sync {
+    /// Asks the user, and returns how the request was resolved. The request is stored and sent to
+    /// clients like an approval, and is withdrawn when the tool ends. Where the settings forbid
+    /// asking, it is declined without a request.
+    fn ask(&self, ask: Ask) -> BoxFuture<'static, Resolution>;
 }
 
 /// Result of a tool call.
