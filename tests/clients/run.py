@@ -74,6 +74,7 @@ import cold
 import examples
 import https
 import llama
+import mcp_elicitation
 import mcp_hostile
 import mcp_http
 import mcp_page
@@ -92,6 +93,7 @@ import troubles
 import tui
 import tui_approvals
 import tui_diff
+import tui_elicitation
 import tui_hands
 import tui_threads
 import tui_turns
@@ -119,6 +121,7 @@ CHECKS = {
     **tui_turns.CHECKS,
     **tui_threads.CHECKS,
     **tui_approvals.CHECKS,
+    **tui_elicitation.CHECKS,
     **tui_hands.CHECKS,
     **tui_diff.CHECKS,
     **python_sdk.CHECKS,
@@ -136,6 +139,7 @@ CHECKS = {
     **aimock.CHECKS,
     **planted.CHECKS,
     **mcp_servers.CHECKS,
+    **mcp_elicitation.CHECKS,
     **mcp_http.CHECKS,
     **mcp_page.CHECKS,
     **mcp_hostile.CHECKS,

@@ -6,19 +6,28 @@ use std::time::Duration;
 
 use raddle_core::ports::BoxFuture;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject,
-    ProgressNotificationParam, ProgressToken, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientRequest,
+    JsonObject, ProgressNotificationParam, ProgressToken, ServerResult,
 };
 use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleClient, ServiceError};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
+use super::elicitation::CallElicitations;
+
 /// Progress messages of one call that wait for their receiver. Further ones are dropped.
 const PROGRESS_MAX: usize = 16;
 
 /// Longest progress message.
 const PROGRESS_BYTES_MAX: usize = 1 << 10;
+
+/// Limit: times that one MCP call is sent again with input that its server requires; beyond it,
+/// the call fails.
+const ROUNDS_MAX: u32 = 10;
+
+/// Pause before a call is sent again that required no input, doubled each time.
+const STATE_ROUND_PAUSE: Duration = Duration::from_millis(100);
 
 /// Reason why a call has no result.
 #[derive(Debug, thiserror::Error)]
@@ -32,8 +41,10 @@ pub(crate) enum CallError {
         .0.as_secs()
     )]
     TimedOut(Duration),
-    /// It needs input in a way that is not supported.
-    #[error("it asks for input from the user, which is not supported for this server")]
+    /// It needs input other than answers of the user, or too often.
+    #[error(
+        "it asks for input that is not supported: only questions to the user are, {ROUNDS_MAX} times"
+    )]
     NeedsInput,
     /// The server refused it, or the connection failed.
     #[error(transparent)]
@@ -97,6 +108,8 @@ pub(crate) struct Call {
     pub(crate) timeout: Duration,
     /// Completes once the call must stop.
     pub(crate) stopped: BoxFuture<'static, ()>,
+    /// Questions of the call to the user.
+    pub(crate) elicitations: CallElicitations,
 }
 
 /// Event of a call that has no result yet.
@@ -109,7 +122,7 @@ enum Event {
 
 impl Call {
     /// Sends the call and waits for its result. A call that is stopped or takes too long is
-    /// cancelled on the server.
+    /// cancelled on the server. Time in which the user is asked does not count.
     pub(crate) async fn send(
         self,
         peer: &Peer<RoleClient>,
@@ -121,47 +134,70 @@ impl Call {
             arguments,
             timeout,
             mut stopped,
+            elicitations,
         } = self;
         let mut params = CallToolRequestParams::new(tool);
         params.arguments = arguments;
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let options = PeerRequestOptions::no_options();
-        let mut handle = peer.send_request_with_option(request, options).await?;
-        let (_open, mut progress) = calls.open(handle.progress_token.clone());
-        let deadline = sleep(timeout);
+        let deadline = elicitations.timeout(timeout);
         tokio::pin!(deadline);
-        loop {
-            let event = tokio::select! {
+        for round in 0..ROUNDS_MAX {
+            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
+            let options = PeerRequestOptions::no_options();
+            let mut handle = peer.send_request_with_option(request, options).await?;
+            let (_open, mut progress) = calls.open(handle.progress_token.clone());
+            let required = loop {
+                let event = tokio::select! {
+                    biased;
+                    response = &mut handle.rx => {
+                        let response = response.unwrap_or(Err(ServiceError::TransportClosed));
+                        Event::Response(Box::new(response))
+                    }
+                    () = &mut stopped => Event::Stopped,
+                    () = &mut deadline => Event::TimedOut,
+                    Some(text) = progress.recv() => Event::Progress(text),
+                };
+                let (reason, error) = match event {
+                    Event::Progress(text) => {
+                        report(text);
+                        continue;
+                    }
+                    Event::Response(response) => match response_of((*response)?)? {
+                        CallToolResponse::Complete(result) => return Ok(result),
+                        CallToolResponse::InputRequired(required) => break required,
+                        _ => return Err(ServiceError::UnexpectedResponse.into()),
+                    },
+                    Event::Stopped => ("the user stopped it", CallError::Stopped),
+                    Event::TimedOut => ("it took too long", CallError::TimedOut(timeout)),
+                };
+                if let Err(error) = handle.cancel(Some(reason.to_owned())).await {
+                    tracing::debug!(%error, "a call of an MCP tool could not be cancelled");
+                }
+                return Err(error);
+            };
+            params.request_state = required.request_state;
+            let inputs = required.input_requests.unwrap_or_default();
+            let input = async {
+                if inputs.is_empty() {
+                    sleep(STATE_ROUND_PAUSE * 2_u32.pow(round)).await;
+                }
+                elicitations.answer(inputs).await
+            };
+            let responses = tokio::select! {
                 biased;
-                response = &mut handle.rx => {
-                    let response = response.unwrap_or(Err(ServiceError::TransportClosed));
-                    Event::Response(Box::new(response))
-                }
-                () = &mut stopped => Event::Stopped,
-                () = &mut deadline => Event::TimedOut,
-                Some(text) = progress.recv() => Event::Progress(text),
+                responses = input => responses?,
+                () = &mut stopped => return Err(CallError::Stopped),
+                () = &mut deadline => return Err(CallError::TimedOut(timeout)),
             };
-            let (reason, error) = match event {
-                Event::Progress(text) => {
-                    report(text);
-                    continue;
-                }
-                Event::Response(response) => return result_of((*response)?),
-                Event::Stopped => ("the user stopped it", CallError::Stopped),
-                Event::TimedOut => ("it took too long", CallError::TimedOut(timeout)),
-            };
-            if let Err(error) = handle.cancel(Some(reason.to_owned())).await {
-                tracing::debug!(%error, "a call of an MCP tool could not be cancelled");
-            }
-            return Err(error);
+            params.input_responses = (!responses.is_empty()).then_some(responses);
         }
+        Err(CallError::NeedsInput)
     }
 }
 
-fn result_of(response: ServerResult) -> Result<CallToolResult, CallError> {
+fn response_of(response: ServerResult) -> Result<CallToolResponse, CallError> {
     match response {
-        ServerResult::CallToolResult(result) => Ok(result),
-        ServerResult::InputRequiredResult(_) => Err(CallError::NeedsInput),
+        ServerResult::CallToolResult(result) => Ok(result.into()),
+        ServerResult::InputRequiredResult(required) => Ok(required.into()),
         _ => Err(ServiceError::UnexpectedResponse.into()),
     }
 }
