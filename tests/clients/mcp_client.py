@@ -29,10 +29,10 @@ def _toml(value):
     return json.dumps(value if isinstance(value, (bool, int, float)) else str(value))
 
 
-def configure(bench, servers, **settings):
+def configure(bench, servers, answers=(), approval_policy="never", **settings):
     """Writes a configuration with these servers and the mock, which is returned."""
-    model = MockModel(bench, [])
-    model.configure(bench, sandbox_mode="workspace-write", approval_policy="never", **settings)
+    model = MockModel(bench, answers)
+    model.configure(bench, sandbox_mode="workspace-write", approval_policy=approval_policy, **settings)
     with open(bench.server_home / "config.toml", "a", encoding="utf-8") as file:
         file.write(sections(servers))
     return model
@@ -56,8 +56,8 @@ def offered(body):
     return tools
 
 
-class McpClient(StdioClient):
-    """A client whose threads have the settings of the configuration."""
+class McpCalls:
+    """The part of a client that uses MCP servers. Its threads have the settings of the configuration."""
 
     settings_of_turns = {}
 
@@ -114,6 +114,10 @@ class McpClient(StdioClient):
             called = (item["server"], item["tool"], item["arguments"])
             require_equal("the call in the item", called, (server, tool, arguments or {}))
         return started, completed
+
+
+class McpClient(McpCalls, StdioClient):
+    """A client with its own server process."""
 
 
 def text_of(item):

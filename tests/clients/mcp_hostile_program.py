@@ -6,6 +6,7 @@ A server lists one tool, `act`, and answers calls of it with the text `done`, un
 import itertools
 import json
 import os
+import secrets
 import signal
 import sys
 from pathlib import Path
@@ -240,6 +241,67 @@ def requests(request):
     say(request, f"granted {granted}")
 
 
+_FORM = {
+    "message": "\x1b[2JYour \u202ecolour?",
+    "requestedSchema": {"type": "object", "properties": {"colour": {"type": "string", "title": "\x1b[31mred"}}},
+}
+_PAGE = {"mode": "url", "message": "Visit it.", "elicitationId": "e"}
+#: Questions that no client may get.
+_BAD_QUESTIONS = [
+    {**_FORM, "message": "x" * 100_000},
+    {**_FORM, "requestedSchema": {"type": "object", "properties": {"\x1b": {"type": "boolean"}}}},
+    *({**_PAGE, "url": it} for it in ("javascript:alert(1)", "file:///etc/passwd", "https://a\u202eb/")),
+]
+
+
+def asks(request):
+    """Asks one question as it should be, and repeats the answer."""
+    colour = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
+    question = {"mode": "form", "message": "Which colour?", "requestedSchema": colour}
+    write({"id": "colour", "method": "elicitation/create", "params": question})
+    while (answer := json.loads(sys.stdin.readline())).get("id") != "colour":
+        pass
+    say(request, f"answered {json.dumps(answer.get('result'))}")
+
+
+def _asked(questions):
+    """Asks all of these questions at once, and returns the actions of the answers."""
+    sent = {f"question {secrets.token_hex(8)}": it for it in questions}
+    for name, question in sent.items():
+        write({"id": name, "method": "elicitation/create", "params": question})
+    actions = []
+    while sent:
+        answer = json.loads(sys.stdin.readline())
+        if sent.pop(answer.get("id"), None):
+            actions.append(answer.get("result", {}).get("action"))
+    return actions
+
+
+def storm(request):
+    """Asks 20 questions at a time, 20 times, and bad ones; counts those that the user accepted."""
+    bad = _asked(_BAD_QUESTIONS).count("accept")
+    good = [_asked([_FORM] * 20).count("accept") for _ in range(20)]
+    say(request, f"accepted {good} {bad}")
+
+
+def two_calls(request):
+    """Asks once two calls are open, and repeats the action."""
+    _LATE.append(request)
+    if len(_LATE) == 2:
+        (action,) = _asked([_FORM])
+        for it in _LATE:
+            say(it, f"asked of two: {action}")
+
+
+def uncalled(request):
+    """The main loop asked while no call was open."""
+    say(request, f"asked without a call: {_UNCALLED}")
+
+
+#: Answers to the question that it asks before any call.
+_UNCALLED = []
+
+
 def changes(request):
     """Announces other tools many times; the main loop answers what the client then requests."""
     for _ in range(500):
@@ -300,7 +362,7 @@ def babbles():
 _CALLS = [
     *(garbage, long_line, duplicate_ids, unknown_ids, flood, progress, escapes, huge_result, deep_result),
     *(nested_result, bad_text, wrong_result, silent, late, exits, environment, processes, writes, reads),
-    *(kills, daemon, stderr, requests, changes),
+    *(kills, daemon, stderr, requests, asks, storm, two_calls, uncalled, changes),
 ]
 _LISTS = [names, orders, thousands, huge_definition, wrong_types]
 _STARTS = [hangs, ends, babbles]
@@ -332,6 +394,10 @@ def main():
             case "tools/list":
                 tools = lists[kind]() if kind in lists else [_TOOL]
                 write({"id": request["id"], "result": {"tools": tools}})
+            case "notifications/initialized" if kind == "uncalled":
+                write({"id": "uncalled", "method": "elicitation/create", "params": _FORM})
+            case None if request.get("id") == "uncalled":
+                _UNCALLED.append(request.get("result", {}).get("action"))
             case "tools/call":
                 calls.get(kind, say)(request)
             case _ if "id" in request and "method" in request:

@@ -25,11 +25,6 @@ _ROUNDS, _ROUNDS_OF_PROOF, _ROUNDS_BEFORE = 100, 1000, 100
 _DESCRIPTORS_MORE, _MEMORY_KIB_MORE = 8, 16 << 10
 #: Time until no process is left after the server was killed.
 _END_S = 2
-#: Tools that a server lists only to clients which ask the user for it.
-_WITH_ELICITATION = {
-    "mcp__everything__trigger_elicitation_request",
-    "mcp__everything__trigger_url_elicitation",
-}
 #: The keywords of schemas that Codex passes on. It leaves out the others.
 _KEYWORDS = {
     *("type", "description", "properties", "required", "items", "enum", "anyOf", "oneOf", "allOf"),
@@ -129,7 +124,7 @@ def same_tools(bench):
     listed = {comparable(f"mcp__{name}__{tool}") for name, it in states.items() for tool in it["tools"]}
     require_equal("the tools that are offered, and listed", sorted(ours), sorted(listed))
     require(len(theirs) > 30, f"Codex offers {list(theirs)}")
-    require_equal("the tools that only Codex offers", set(theirs) - set(ours), _WITH_ELICITATION)
+    require_equal("the tools that only Codex offers", set(theirs) - set(ours), set())
     require_equal("the tools that only the program offers", set(ours) - set(theirs), set())
     for name in ours:
         tool = theirs[name]

@@ -75,6 +75,7 @@ import examples
 import https
 import llama
 import mcp_conformance
+import mcp_elicitation
 import mcp_hostile
 import mcp_hostile_oauth
 import mcp_http
@@ -94,6 +95,7 @@ import troubles
 import tui
 import tui_approvals
 import tui_diff
+import tui_elicitation
 import tui_hands
 import tui_threads
 import tui_turns
@@ -121,6 +123,7 @@ CHECKS = {
     **tui_turns.CHECKS,
     **tui_threads.CHECKS,
     **tui_approvals.CHECKS,
+    **tui_elicitation.CHECKS,
     **tui_hands.CHECKS,
     **tui_diff.CHECKS,
     **python_sdk.CHECKS,
@@ -139,6 +142,7 @@ CHECKS = {
     **planted.CHECKS,
     **mcp_servers.CHECKS,
     **mcp_conformance.CHECKS,
+    **mcp_elicitation.CHECKS,
     **mcp_http.CHECKS,
     **mcp_page.CHECKS,
     **mcp_hostile.CHECKS,

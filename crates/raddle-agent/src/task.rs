@@ -7,6 +7,7 @@ mod running_work;
 mod storage_full;
 mod subscribe;
 mod subscribers;
+mod tool_questions;
 mod turn_log;
 mod unattended;
 mod unload;
@@ -33,6 +34,7 @@ use self::progress::Progress;
 use self::running_work::RunningWork;
 pub(crate) use self::subscribe::{NewSubscriber, UsageReport};
 use self::subscribers::Subscribers;
+use self::tool_questions::{QUESTIONS, ToolQuestion, ToolQuestions};
 use self::turn_log::TurnLog;
 use self::unload::UnloadReason;
 use crate::context::History;
@@ -162,6 +164,10 @@ pub(crate) struct Task {
     /// Notifications of work: of the hooks that it runs, and of its progress.
     notices: mpsc::Receiver<Box<Notification>>,
     notifier: mpsc::Sender<Box<Notification>>,
+    /// Questions of running tools.
+    questions: mpsc::Receiver<ToolQuestion>,
+    questioner: mpsc::Sender<ToolQuestion>,
+    tool_questions: ToolQuestions,
     /// How often hooks continued the newest turn.
     continuations: (Option<TurnId>, Arc<AtomicU32>),
     callers: BTreeMap<Token, Caller>,
@@ -206,6 +212,7 @@ impl Task {
     ) -> Self {
         let (reporter, reports) = mpsc::channel(REPORTS);
         let (notifier, notices) = mpsc::channel(NOTICES);
+        let (questioner, questions) = mpsc::channel(QUESTIONS);
         let initial_head = writer.stored();
         let budget = shared.history_budget.clone();
         let history = match initial_head {
@@ -224,6 +231,9 @@ impl Task {
             reporter,
             notices,
             notifier,
+            questions,
+            questioner,
+            tool_questions: ToolQuestions::default(),
             continuations: (None, Arc::default()),
             callers: BTreeMap::new(),
             initial_head,
@@ -418,6 +428,7 @@ impl Task {
             message = self.inbox.recv(), if !self.closed => self.receive(message),
             Some(notice) = self.notices.recv() => self.notice_of_work(*notice),
             Some(command) = self.reports.recv() => self.report(command),
+            Some(question) = self.questions.recv() => self.offer_question(question),
             joined = self.subscribers.next_catch_up() => self.subscribers.catch_up_ended(joined),
             () = pause => {}
             () = tokio::time::sleep(idle_timeout.unwrap_or_default()), if idle_timeout.is_some() => {
@@ -433,6 +444,9 @@ impl Task {
             && let Ok(message) = self.inbox.try_recv()
         {
             self.offer(message);
+        }
+        while let Ok(question) = self.questions.try_recv() {
+            self.offer_question(question);
         }
         // During an outage of the journal no round empties the inbox; reports then wait in their
         // channel.
@@ -560,7 +574,7 @@ impl Task {
                 span.in_scope(|| reply(Err(refusal.into())));
             }
             Some(Caller::Subscribe(subscriber)) => drop((subscriber.reply)(Err(refusal.into()))),
-            None => {}
+            None => self.tool_questions.refused(token),
         }
     }
 
@@ -641,6 +655,7 @@ impl Task {
                     if let RecordBody::Event(event) = &announcement.record.body {
                         match &**event {
                             Event::TurnEnded(it) => self.end_turn_tools(it.turn.clone()),
+                            Event::RequestOpened(it) => self.tool_questions.opened(it),
                             Event::RequestResolved(it) => self.amend(&it.resolution),
                             _ => {}
                         }
@@ -650,8 +665,9 @@ impl Task {
                     self.notify(announcement);
                 }
                 WriterAction::Ask(request) => self.ask(request),
-                // No tool sends requests while it runs.
-                WriterAction::Deliver(..) => {}
+                WriterAction::Deliver(_, request, resolution) => {
+                    self.tool_questions.resolved(request, resolution);
+                }
                 WriterAction::Start(effect) => self.start(effect),
                 WriterAction::Stop(effect) => self.work.abort(&effect),
                 WriterAction::SaveBase(base) => {

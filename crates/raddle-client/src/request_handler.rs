@@ -158,8 +158,20 @@ impl ServerQuestion {
             Self::Permissions(it) => Some(&it.turn_id),
             Self::Question(it) => Some(&it.turn_id),
             Self::Tool(it) => Some(&it.turn_id),
-            Self::Elicitation(_) => None,
+            Self::Elicitation(it) => elicitation_turn(it),
         }
+    }
+}
+
+fn elicitation_turn(params: &McpServerElicitationRequestParams) -> Option<&TurnId> {
+    use McpServerElicitationRequestParams as Params;
+    match params {
+        Params::OpenaiUserVerification(it) => it.turn_id.as_ref(),
+        Params::Form(it) => it.turn_id.as_ref(),
+        Params::OpenaiForm(it) => it.turn_id.as_ref(),
+        Params::OpenaiFormLegacy(it) => it.turn_id.as_ref(),
+        Params::Url(it) => it.turn_id.as_ref(),
+        Params::Unrecognized(_) => None,
     }
 }
 

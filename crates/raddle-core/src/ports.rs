@@ -25,8 +25,8 @@ pub use skills::{OfferedSkill, SkillOffer, Skills};
 pub(crate) use summary::preview;
 pub use summary::{Origin, Summary};
 pub use tools::{
-    Authorization, BackgroundTerminal, ReportSink, Requirement, ToolIntent, ToolJob, ToolResult,
-    Tools,
+    Authorization, BackgroundTerminal, QuestionSink, ReportSink, Requirement, ToolIntent, ToolJob,
+    ToolResult, Tools,
 };
 pub use webhook::{Webhook, WebhookDecision, WebhookError, WebhookRequest};
 

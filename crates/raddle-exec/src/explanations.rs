@@ -54,6 +54,17 @@ const OPTIONS: [(&str, &str); 1] = [(
     "the number of an option, its name, or the beginning of its name; where it is allowed, any text",
 )];
 
+const ELICITATION: [(&str, &str); 2] = [
+    (
+        "y",
+        "answers the MCP server; each field of a form is asked for",
+    ),
+    (
+        "n",
+        "declines it; the MCP server decides how its tool continues",
+    ),
+];
+
 /// The way to a rule where the server offers none.
 const COMMAND_RULE: &str = "a rule in rules.toml, with beyond = true if it leaves the sandbox; \
      `raddle judge` tests it";
@@ -72,6 +83,7 @@ pub(crate) fn of(question: &ServerQuestion) -> Vec<Quote> {
         ServerQuestion::Command(_) => (&COMMAND[..], Some(COMMAND_RULE)),
         ServerQuestion::FileChange(_) => (&FILES[..], Some(FILES_RULE)),
         ServerQuestion::Permissions(_) => (&PERMISSIONS[..], None),
+        ServerQuestion::Elicitation(_) => (&ELICITATION[..], None),
         _ => (&OPTIONS[..], None),
     };
     let answers = answers.iter().copied();

@@ -8,6 +8,7 @@
 //! Below: `raddle-client`, `raddle-config`, `raddle-console` and `raddle-protocol`. Above:
 //! `raddle`, which parses the command line.
 
+mod elicitation;
 mod ending;
 mod error;
 mod events;

@@ -7,6 +7,7 @@ use raddle_client::{OpenQuestion, RequestHandler, ServerQuestion, ThreadView};
 use raddle_protocol::*;
 use serde_json::{Value, json};
 
+use super::elicitation::{self, FormProgress};
 use super::explanations;
 use super::keyboard::Keyboard;
 use super::permissions;
@@ -42,6 +43,13 @@ impl RequestHandler for DeferredAnswers {
         &self,
         _: ToolRequestUserInputParams,
     ) -> Option<ToolRequestUserInputResponse> {
+        None
+    }
+
+    async fn elicitation(
+        &self,
+        _: McpServerElicitationRequestParams,
+    ) -> Option<McpServerElicitationRequestResponse> {
         None
     }
 }
@@ -105,7 +113,7 @@ pub(crate) fn about(question: &ServerQuestion) -> String {
             first.map_or_else(String::new, |it| it.question.clone())
         }
         ServerQuestion::Tool(it) => format!("the tool {}", it.tool),
-        ServerQuestion::Elicitation(_) => "a question of an MCP server".to_owned(),
+        ServerQuestion::Elicitation(it) => elicitation::about(it),
     }
 }
 
@@ -133,16 +141,14 @@ fn approval_question(question: &ServerQuestion) -> Quote {
 
 /// Whether a user should answer the request. The client itself rejects requests for programs.
 pub(crate) fn is_for_people(question: &ServerQuestion) -> bool {
-    !matches!(
-        question,
-        ServerQuestion::Tool(_) | ServerQuestion::Elicitation(_)
-    )
+    !matches!(question, ServerQuestion::Tool(_))
 }
 
 /// The answer without a user: denied.
 pub(crate) fn denied(open_question: &OpenQuestion) -> QuestionReply {
     let answer = match &open_question.question {
         ServerQuestion::Question(_) => json!({ "answers": {} }),
+        ServerQuestion::Elicitation(_) => elicitation::declined(),
         question => answer(question, &TypedAnswer::No),
     };
     QuestionReply {
@@ -188,6 +194,8 @@ struct TerminalQuestion {
     subjects: Vec<Vec<Quote>>,
     /// The answers so far, if the request has several questions.
     answers: BTreeMap<String, Value>,
+    /// The answer so far to the question of an MCP server.
+    form: FormProgress,
     /// The page to show, once the user asked for the full text and the explanations.
     page: Option<usize>,
 }
@@ -227,6 +235,7 @@ impl TerminalPrompt {
             question,
             subjects,
             answers: BTreeMap::new(),
+            form: FormProgress::default(),
             page: None,
         });
         if self.open.len() > 1 {
@@ -284,6 +293,7 @@ impl TerminalQuestion {
                 let next = it.questions.iter().find(|it| self.is_open(it));
                 next.map_or((Vec::new(), TEXT), user_question_view)
             }
+            ServerQuestion::Elicitation(it) => self.form.view(it),
             question => {
                 let prompt = self.rule().map_or(ACT, |_| ACT_OR_RULE);
                 (vec![approval_question(question)], prompt)
@@ -325,6 +335,11 @@ impl TerminalQuestion {
             _ => {}
         }
         let id = self.question.id.clone();
+        if let ServerQuestion::Elicitation(it) = &self.question.question {
+            let answer = self.form.handle_line(it, line)?;
+            let reason = None;
+            return Some(QuestionReply { id, answer, reason });
+        }
         let ServerQuestion::Question(it) = &self.question.question else {
             let typed = match (line.to_lowercase().as_str(), self.rule()) {
                 ("r" | "rule", Some(words)) => TypedAnswer::Rule(words.to_vec()),

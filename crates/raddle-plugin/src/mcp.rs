@@ -4,6 +4,7 @@ mod backoff;
 mod call;
 mod call_result;
 mod connection;
+mod elicitation;
 mod handler;
 mod http;
 mod instance;

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tracing::Instrument;
 
 use super::Task;
+use super::tool_questions::TaskQuestions;
 use crate::estimate::UsageMeter;
 use crate::hooks::HookRunner;
 use crate::instructions::instructions;
@@ -149,13 +150,22 @@ impl Task {
             turn: turn.clone(),
             item: item.clone(),
         };
+        let settings = thread.effective_settings();
+        let questions = TaskQuestions {
+            sender: self.questioner.clone(),
+            gate: self.shared.tool_gate.clone(),
+            approval: settings.approval.clone(),
+            item: item.clone(),
+            clock: self.shared.clock,
+        };
         let job = ToolJob {
             thread: self.id,
             turn,
             item: open.item.clone(),
-            settings: thread.effective_settings(),
+            settings,
             authorization: None,
             reports: Box::new(reports),
+            questions: Arc::new(questions),
             stopped: Box::pin(async move { while stop_signal.changed().await.is_ok() {} }),
         };
         let approvals = Approvals {

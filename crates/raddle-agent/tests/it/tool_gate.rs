@@ -1,13 +1,14 @@
 //! Built-in tools: approved, run, stopped, and lost with their owner.
 
 mod many;
+mod questions;
 mod recheck;
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
-use raddle_agent::{FixedRules, Handle, NoWebhook, Subscriber, Threads};
+use raddle_agent::{AgentError, FixedRules, Handle, NoWebhook, Subscriber, Threads};
 use raddle_core::policy::{
     Act, ActKind, Amendment, Layer, ParsedScript, Policy, Rule, Subject, UnattendedPolicy, Verdict,
 };
@@ -16,9 +17,10 @@ use raddle_core::ports::{
     ToolJob, ToolResult, ToolSpec, Tools, Webhook,
 };
 use raddle_core::{
-    AnswerRequest, AppendText, Ask, AskQuestions, ChangeKind, Command, CommandRun, CommandSource,
-    ContextEntry, Event, FileChange, ItemBody, ItemPart, ItemStatus, Output, Patch, RecordBody,
-    RequestAnswer, RequestNumber, Resolution, RunShell, Seq, Settings, ThreadId, ToolCall, TurnId,
+    AnswerRequest, AppendText, Ask, AskElicitation, AskQuestions, ChangeKind, Command, CommandRun,
+    CommandSource, ContextEntry, Event, FileChange, ItemBody, ItemPart, ItemStatus, Output, Patch,
+    RecordBody, RequestAnswer, RequestNumber, Resolution, RunShell, Seq, Settings, ThreadId,
+    ToolCall, TurnId,
 };
 use tokio::sync::{Barrier, Notify, mpsc};
 
@@ -29,7 +31,8 @@ use crate::{
 };
 
 /// Tools for tests. The argument says what a call does: `prints`, `waits` for the test, `gathers`
-/// with seven others, `hangs` until it is stopped, `ignores` the stop too, or `falls` (panics).
+/// with seven others, `hangs` until it is stopped, `ignores` the stop too, `falls` (panics), or
+/// `elicits` an answer of the user.
 /// Arguments that begin with `writes` write, and `writes moved` would move a file. With `beyond` in
 /// front, the call goes beyond the sandbox. The tool `type` types its argument, and `ask` asks the
 /// user.
@@ -78,6 +81,18 @@ fn moved() -> Patch {
     };
     Patch {
         changes: vec![change("/w/a", Some("/home/b")), change("/w/c", None)],
+    }
+}
+
+/// Describes how the question of a tool was resolved.
+fn description(resolution: &Resolution) -> String {
+    match resolution {
+        Resolution::Answered { by, answer } => match &**answer {
+            RequestAnswer::Elicitation { body } => format!("accepted {body}"),
+            _ => format!("declined by {by}"),
+        },
+        Resolution::Expired {} => "expired".to_owned(),
+        Resolution::Withdrawn {} => "withdrawn".to_owned(),
     }
 }
 
@@ -183,6 +198,7 @@ impl Tools for TestTools {
             };
             job.reports.report(Command::AppendText(printed)).await;
             started.notify_one();
+            let mut did = format!("did {what}");
             let status = match what.as_str() {
                 "hangs" => {
                     job.stopped.await;
@@ -200,11 +216,24 @@ impl Tools for TestTools {
                     ItemStatus::Completed
                 }
                 "ignores" => std::future::pending().await,
+                "elicits" => {
+                    let ask = Ask::Elicitation(AskElicitation {
+                        server: "s".to_owned(),
+                        body: serde_json::json!({"mode": "form", "message": "which?"}),
+                    });
+                    tokio::select! {
+                        resolution = job.questions.ask(ask) => {
+                            did = format!("{did}: {}", description(&resolution));
+                            ItemStatus::Completed
+                        }
+                        () = job.stopped => ItemStatus::Interrupted,
+                    }
+                }
                 "falls" => panic!("a tool that falls"),
                 _ => ItemStatus::Completed,
             };
             let body = ItemBody::Command(it);
-            ToolResult::new(status, body, Output::text(format!("did {what}")))
+            ToolResult::new(status, body, Output::text(did))
         })
     }
 

@@ -221,7 +221,7 @@ impl Policy {
         }
         let reason = "The tool of an MCP server may change something outside the sandbox.";
         let ask = verdict_reason(Verdict::Ask, reason, APPROVAL_POLICY);
-        ask_or_deny(ask, settings, "mcp_elicitations")
+        ask_or_deny(ask, settings, ApprovalPolicy::MCP)
     }
 
     /// Returns the rule that restrains this act most, and how surely it matches.
@@ -349,15 +349,7 @@ fn goes_beyond(act: &ActKind, settings: &Settings) -> bool {
 
 /// Returns `ask`, or a denial if the approval policy forbids this kind of request.
 fn ask_or_deny(ask: VerdictReason, settings: &Settings, kind: &str) -> VerdictReason {
-    let may_ask = match &settings.approval {
-        ApprovalPolicy::Untrusted | ApprovalPolicy::OnRequest => true,
-        ApprovalPolicy::Never => false,
-        ApprovalPolicy::Granular(kinds) => {
-            let kinds = kinds.get("granular").unwrap_or(kinds);
-            kinds.get(kind).and_then(serde_json::Value::as_bool) == Some(true)
-        }
-    };
-    if may_ask {
+    if settings.approval.may_ask(kind) {
         return ask;
     }
     VerdictReason {

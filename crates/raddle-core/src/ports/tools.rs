@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{BoxFuture, ToolSpec};
 use crate::policy::{Act, ActKind, ParsedScript};
 use crate::{
-    Ask, Command, CommandRun, Item, ItemBody, ItemId, ItemStatus, Output, PlanStep, Settings,
-    ThreadId, ToolCall, TurnId,
+    Ask, Command, CommandRun, Item, ItemBody, ItemId, ItemStatus, Output, PlanStep, Resolution,
+    Settings, ThreadId, ToolCall, TurnId,
 };
 
 /// The built-in tools. None of them decides whether a call is allowed.
@@ -128,6 +128,8 @@ pub struct ToolJob {
     pub authorization: Option<Authorization>,
     /// Receives reports while the tool runs.
     pub reports: Box<dyn ReportSink>,
+    /// Asks the user while the tool runs.
+    pub questions: Arc<dyn QuestionSink>,
     /// Completes once the tool must stop.
     pub stopped: BoxFuture<'static, ()>,
 }
@@ -160,6 +162,14 @@ pub trait ReportSink: Send + Sync {
     /// Sends a progress message to the subscribers. It is not stored, and does not wait: without
     /// capacity it is dropped.
     fn progress(&self, message: String);
+}
+
+/// Sends questions of a running tool to the user.
+pub trait QuestionSink: Send + Sync {
+    /// Asks the user, and returns how the request was resolved. The request is stored and sent to
+    /// clients like an approval, and is withdrawn when the tool ends. Where the settings forbid
+    /// asking, it is declined without a request.
+    fn ask(&self, ask: Ask) -> BoxFuture<'static, Resolution>;
 }
 
 /// Result of a tool call.

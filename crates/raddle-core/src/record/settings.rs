@@ -144,6 +144,23 @@ pub enum ApprovalPolicy {
     Granular(Value),
 }
 
+impl ApprovalPolicy {
+    /// Key of the questions of MCP servers, and of approvals of their tools.
+    pub const MCP: &str = "mcp_elicitations";
+
+    /// Whether the user may be asked about this kind, a key of the granular policy.
+    pub fn may_ask(&self, kind: &str) -> bool {
+        match self {
+            Self::Untrusted | Self::OnRequest => true,
+            Self::Never => false,
+            Self::Granular(kinds) => {
+                let kinds = kinds.get("granular").unwrap_or(kinds);
+                kinds.get(kind).and_then(Value::as_bool) == Some(true)
+            }
+        }
+    }
+}
+
 /// Reviewer of requests for approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]

@@ -2,9 +2,9 @@
 //! then the turn.
 
 use crate::{
-    Cause, Event, Failure, InterruptAccepted, Item, ItemCompleted, ItemId, ItemStatus, ModelEnd,
-    ModelEnded, OpenItem, OpenTurn, Output, RecordBody, Recovery, RequestResolved, Resolution,
-    Thread, Timestamp, TurnEnd, TurnEnded,
+    Cause, Event, Failure, InterruptAccepted, Item, ItemBody, ItemCompleted, ItemId, ItemStatus,
+    ModelEnd, ModelEnded, OpenItem, OpenTurn, Output, RecordBody, Recovery, RequestResolved,
+    Resolution, Thread, Timestamp, TurnEnd, TurnEnded,
 };
 
 /// Number of dead owners at which a turn is not continued.
@@ -19,6 +19,11 @@ const BROKEN_OFF: &str = "This call was not run, because the answer that made it
 /// Output for the model of a call with an unknown outcome.
 const UNKNOWN: &str = "This call was started, but the server ended before its outcome was known. \
                        It may have taken effect in part, in full or not at all; check before you repeat it.";
+
+/// Output for the model of a call that was asking the user something.
+const ASKING: &str = "This call was asking the user a question when the server ended, so it was lost and no answer \
+                      can reach it. It may have taken effect in part; check before you repeat it. A repeated call \
+                      asks the user again.";
 
 /// Output for the model of a call that a client got and did not answer.
 const UNANSWERED: &str = "The client was asked to run this, and the turn was stopped before it answered. \
@@ -42,6 +47,10 @@ pub(super) fn tool_ended(
     now: Timestamp,
 ) -> RecordBody {
     let mut item = open.last_form(status, now);
+    // Clients show the error of such an item, and not its output.
+    if let (ItemStatus::Unknown, ItemBody::Mcp(call)) = (status, &mut item.body) {
+        call.error.get_or_insert_with(|| output.text.clone());
+    }
     item.output = Some(output);
     completed(turn, item)
 }
@@ -108,7 +117,8 @@ pub(super) fn end_items(
             }
             (false, _) => completed(turn, open.last_form(ItemStatus::Partial, now)),
             (true, ItemSelection::Running) => {
-                let unknown = Output::failure(UNKNOWN);
+                let is_asking = thread.requests.values().any(|it| it.item == open.item.id);
+                let unknown = Output::failure(if is_asking { ASKING } else { UNKNOWN });
                 tool_ended(turn, open, ItemStatus::Unknown, unknown, now)
             }
             (true, ItemSelection::AllButRunning) => stopped(thread, turn, open, now),

@@ -50,6 +50,7 @@ fn open(question: ServerQuestion) -> TerminalQuestion {
         },
         subjects: Vec::new(),
         answers: BTreeMap::new(),
+        form: FormProgress::default(),
         page: None,
     }
 }

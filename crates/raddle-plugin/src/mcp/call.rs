@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use raddle_core::ports::BoxFuture;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject,
-    ProgressNotificationParam, ProgressToken, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientRequest,
+    JsonObject, ProgressNotificationParam, ProgressToken, ServerResult,
 };
 use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleClient, ServiceError};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::elicitation::CallElicitations;
 use super::plain_text::plain_text;
 
 /// Shortest time between two progress messages of a call. Of those in between, the last is kept.
@@ -21,6 +22,13 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Longest progress message.
 const PROGRESS_BYTES_MAX: usize = 1 << 10;
+
+/// Limit: times that one MCP call is sent again with input that its server requires; beyond it,
+/// the call fails.
+const ROUNDS_MAX: u32 = 10;
+
+/// Pause before a call is sent again that required no input, doubled each time.
+const STATE_ROUND_PAUSE: Duration = Duration::from_millis(100);
 
 /// Reason why a call has no result.
 #[derive(Debug, thiserror::Error)]
@@ -34,8 +42,10 @@ pub(crate) enum CallError {
         .0.as_secs()
     )]
     TimedOut(Duration),
-    /// It needs input in a way that is not supported.
-    #[error("it asks for input from the user, which is not supported for this server")]
+    /// It needs input other than answers of the user, or too often.
+    #[error(
+        "it asks for input that is not supported: only questions to the user are, {ROUNDS_MAX} times"
+    )]
     NeedsInput,
     /// The server refused it, or the connection failed.
     #[error(transparent)]
@@ -117,6 +127,8 @@ pub(crate) struct Call {
     pub(crate) timeout: Duration,
     /// Completes once the call must stop.
     pub(crate) stopped: BoxFuture<'static, ()>,
+    /// Questions of the call to the user.
+    pub(crate) elicitations: CallElicitations,
 }
 
 /// Event of a call that has no result yet.
@@ -129,7 +141,7 @@ enum Event {
 
 impl Call {
     /// Sends the call and waits for its result. A call that is stopped or takes too long is
-    /// cancelled on the server.
+    /// cancelled on the server. Time in which the user is asked does not count.
     pub(crate) async fn send(
         self,
         peer: &Peer<RoleClient>,
@@ -141,47 +153,72 @@ impl Call {
             arguments,
             timeout,
             mut stopped,
+            elicitations,
         } = self;
         let mut params = CallToolRequestParams::new(tool);
         params.arguments = arguments;
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let options = PeerRequestOptions::no_options();
-        let mut handle = peer.send_request_with_option(request, options).await?;
-        let (_open, mut progress) = calls.open(handle.progress_token.clone());
         let mut next_report = Instant::now();
-        let deadline = sleep(timeout);
+        let deadline = elicitations.timeout(timeout);
         tokio::pin!(deadline);
-        loop {
-            let event = tokio::select! {
-                biased;
-                response = &mut handle.rx => {
-                    let response = response.unwrap_or(Err(ServiceError::TransportClosed));
-                    Event::Response(Box::new(response))
-                }
-                () = &mut stopped => Event::Stopped,
-                () = &mut deadline => Event::TimedOut,
-                Some(text) = next_message(&mut progress, next_report) => Event::Progress(text),
-            };
-            let (reason, error) = match event {
-                Event::Progress(text) => {
-                    report(text);
-                    next_report = Instant::now() + PROGRESS_INTERVAL;
-                    continue;
-                }
-                Event::Response(response) => {
-                    if progress.has_changed().unwrap_or(false) {
-                        report(progress.borrow_and_update().text.clone());
+        for round in 0..ROUNDS_MAX {
+            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
+            let options = PeerRequestOptions::no_options();
+            let mut handle = peer.send_request_with_option(request, options).await?;
+            let (_open, mut progress) = calls.open(handle.progress_token.clone());
+            let required = loop {
+                let event = tokio::select! {
+                    biased;
+                    response = &mut handle.rx => {
+                        let response = response.unwrap_or(Err(ServiceError::TransportClosed));
+                        Event::Response(Box::new(response))
                     }
-                    return result_of((*response)?);
+                    () = &mut stopped => Event::Stopped,
+                    () = &mut deadline => Event::TimedOut,
+                    Some(text) = next_message(&mut progress, next_report) => {
+                        Event::Progress(text)
+                    }
+                };
+                let (reason, error) = match event {
+                    Event::Progress(text) => {
+                        report(text);
+                        next_report = Instant::now() + PROGRESS_INTERVAL;
+                        continue;
+                    }
+                    Event::Response(response) => {
+                        if progress.has_changed().unwrap_or(false) {
+                            report(progress.borrow_and_update().text.clone());
+                        }
+                        match response_of((*response)?)? {
+                            CallToolResponse::Complete(result) => return Ok(result),
+                            CallToolResponse::InputRequired(required) => break required,
+                            _ => return Err(ServiceError::UnexpectedResponse.into()),
+                        }
+                    }
+                    Event::Stopped => ("the user stopped it", CallError::Stopped),
+                    Event::TimedOut => ("it took too long", CallError::TimedOut(timeout)),
+                };
+                if let Err(error) = handle.cancel(Some(reason.to_owned())).await {
+                    tracing::debug!(%error, "a call of an MCP tool could not be cancelled");
                 }
-                Event::Stopped => ("the user stopped it", CallError::Stopped),
-                Event::TimedOut => ("it took too long", CallError::TimedOut(timeout)),
+                return Err(error);
             };
-            if let Err(error) = handle.cancel(Some(reason.to_owned())).await {
-                tracing::debug!(%error, "a call of an MCP tool could not be cancelled");
-            }
-            return Err(error);
+            params.request_state = required.request_state;
+            let inputs = required.input_requests.unwrap_or_default();
+            let input = async {
+                if inputs.is_empty() {
+                    sleep(STATE_ROUND_PAUSE * 2_u32.pow(round)).await;
+                }
+                elicitations.answer(inputs).await
+            };
+            let responses = tokio::select! {
+                biased;
+                responses = input => responses?,
+                () = &mut stopped => return Err(CallError::Stopped),
+                () = &mut deadline => return Err(CallError::TimedOut(timeout)),
+            };
+            params.input_responses = (!responses.is_empty()).then_some(responses);
         }
+        Err(CallError::NeedsInput)
     }
 }
 
@@ -195,10 +232,10 @@ async fn next_message(
     Some(progress.borrow_and_update().text.clone())
 }
 
-fn result_of(response: ServerResult) -> Result<CallToolResult, CallError> {
+fn response_of(response: ServerResult) -> Result<CallToolResponse, CallError> {
     match response {
-        ServerResult::CallToolResult(result) => Ok(result),
-        ServerResult::InputRequiredResult(_) => Err(CallError::NeedsInput),
+        ServerResult::CallToolResult(result) => Ok(result.into()),
+        ServerResult::InputRequiredResult(required) => Ok(required.into()),
         _ => Err(ServiceError::UnexpectedResponse.into()),
     }
 }

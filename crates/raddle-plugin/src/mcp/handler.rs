@@ -7,28 +7,40 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, LoggingLevel,
-    LoggingMessageNotificationParam, ProgressNotificationParam,
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
+    FormElicitationCapability, Implementation, LoggingLevel, LoggingMessageNotificationParam,
+    ProgressNotificationParam, UrlElicitationCapability,
 };
-use rmcp::service::NotificationContext;
-use rmcp::{ClientHandler, RoleClient};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{ClientHandler, ErrorData, RoleClient};
 use tokio::sync::Notify;
 
 use super::call::OpenCalls;
+use super::elicitation::Elicitations;
 
 /// Longest part of a server's log message that our log contains.
 const LOG_BYTES_MAX: usize = 2 << 10;
 
-/// Handles the messages of one server. It offers the server nothing: no files, no model.
+/// Handles the messages of one server. It offers the server questions to the user, and nothing
+/// else: no files, no model.
 #[derive(Clone)]
 pub(crate) struct Handler {
     pub(crate) server: Arc<str>,
     pub(crate) calls: Arc<OpenCalls>,
+    pub(crate) elicitations: Arc<Elicitations>,
     /// Notified when the server's tools have changed.
     pub(crate) tools_changed: Arc<Notify>,
 }
 
 impl ClientHandler for Handler {
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(self.elicitations.ask(request).await)
+    }
+
     async fn on_progress(
         &self,
         params: ProgressNotificationParam,
@@ -63,6 +75,11 @@ impl ClientHandler for Handler {
 
     fn get_info(&self) -> ClientConfig {
         let name = Implementation::new("raddle", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), name)
+        let elicitation = ElicitationCapability::new()
+            .with_form(FormElicitationCapability::new())
+            .with_url(UrlElicitationCapability::new());
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation = Some(elicitation);
+        ClientConfig::new(capabilities, name)
     }
 }

@@ -16,6 +16,7 @@ use tracing::Instrument;
 use super::backoff::Backoff;
 use super::call::OpenCalls;
 use super::connection::{ConnectError, Connection, OpenProcess, connect};
+use super::elicitation::Elicitations;
 use super::handler::Handler;
 use super::launch::LaunchDeps;
 use super::tool_changes;
@@ -77,6 +78,7 @@ pub(crate) struct Session {
 pub(crate) struct Instance {
     pub(crate) server: Arc<McpServer>,
     pub(crate) calls: Arc<OpenCalls>,
+    pub(crate) elicitations: Arc<Elicitations>,
     state: watch::Sender<InstanceState>,
     last_used: Mutex<Instant>,
     stop: watch::Sender<bool>,
@@ -94,6 +96,7 @@ impl Instance {
         listener: Arc<OnceLock<McpListener>>,
     ) -> Arc<Self> {
         let instance = Arc::new(Self {
+            elicitations: Elicitations::new(server.name.clone()),
             server,
             calls: Arc::default(),
             state: watch::Sender::new(InstanceState::Starting),
@@ -288,6 +291,7 @@ impl Supervisor {
         let handler = Handler {
             server: server.name.as_str().into(),
             calls: self.instance.calls.clone(),
+            elicitations: self.instance.elicitations.clone(),
             tools_changed: tools_changed.clone(),
         };
         let connection = connect(&self.deps, server, &self.settings, handler).await?;

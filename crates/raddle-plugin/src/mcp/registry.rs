@@ -400,6 +400,7 @@ impl McpServers for McpRegistry {
                 arguments,
                 timeout: instance.server.tool_timeout,
                 stopped: Box::pin(std::future::pending()),
+                elicitations: instance.elicitations.add_call(None),
             };
             let result = call.send(&session.peer, &instance.calls, drop).await;
             let result = result.map_err(|error| McpError::Failed(error.to_string()))?;

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 
 use super::call::Call;
 use super::call_result::tool_result;
+use super::elicitation::CallUser;
 use super::instance::{Instance, InstanceState};
 use super::registry::{ConnectedTool, McpRegistry, identity};
 use super::search;
@@ -168,11 +169,16 @@ impl McpTools {
                 "This was not done: the tool is no longer the one that was allowed. Call it again.";
             return cannot(job.item.body, why.to_owned());
         }
+        let user = CallUser {
+            thread: job.thread,
+            questions: job.questions,
+        };
         let call = Call {
             tool: connected.tool.name.clone(),
             arguments: arguments.as_object().cloned(),
             timeout: connected.instance.server.tool_timeout,
             stopped: job.stopped,
+            elicitations: connected.instance.elicitations.add_call(Some(user)),
         };
         let began = Instant::now();
         let (peer, calls) = (&connected.session.peer, &connected.instance.calls);

@@ -23,6 +23,12 @@ use crate::spans;
 /// model is notified.
 const TOOL_BYTES_MAX: usize = 1 << 20;
 
+/// Limit: a client's answer to a question of an MCP server; beyond it, the question is declined.
+const ELICITATION_BYTES_MAX: usize = 64 << 10;
+
+/// Maximum nesting of such an answer. A record with a deeper one could not be read again.
+const ELICITATION_DEPTH_MAX: usize = 16;
+
 /// Passes an answer to the thread that asked. The first one counts; an answer to no open request is
 /// only logged. An error means that this client cannot answer, and counts if no other client can.
 pub(crate) fn handle_answer(
@@ -133,7 +139,7 @@ fn answer(ask: &Ask, body: Result<Box<RawValue>, String>) -> RequestAnswer {
             }
         }
         Ask::Elicitation(_) => RequestAnswer::Elicitation {
-            body: read(body).unwrap_or_else(|_| serde_json::json!({ "action": "decline" })),
+            body: elicitation(body).unwrap_or_else(|| serde_json::json!({ "action": "decline" })),
         },
     }
 }
@@ -176,6 +182,31 @@ fn patch(response: wire::FileChangeRequestApprovalResponse) -> RequestAnswer {
         Decision::Cancel => RequestAnswer::Cancel {},
         Decision::Unrecognized(_) => failed("unknown decision".to_owned()),
     }
+}
+
+/// Returns the answer to a question of an MCP server; `None` if it is too long or cannot be read.
+fn elicitation(body: Result<Box<RawValue>, String>) -> Option<Value> {
+    let body = body.ok()?;
+    if body.get().len() > ELICITATION_BYTES_MAX {
+        return None;
+    }
+    let response: wire::McpServerElicitationRequestResponse = read(Ok(body)).ok()?;
+    if let wire::McpServerElicitationAction::Unrecognized(_) = response.action {
+        return None;
+    }
+    let body = serde_json::to_value(response).ok()?;
+    is_shallow(&body, ELICITATION_DEPTH_MAX).then_some(body)
+}
+
+/// Whether a value nests at most this deep.
+fn is_shallow(value: &Value, depth: usize) -> bool {
+    let mut inner: Box<dyn Iterator<Item = &Value>> = match value {
+        Value::Array(values) => Box::new(values.iter()),
+        Value::Object(members) => Box::new(members.values()),
+        _ => return true,
+    };
+    let inner_depth = depth.checked_sub(1);
+    inner_depth.is_some_and(|depth| inner.all(|it| is_shallow(it, depth)))
 }
 
 fn tool(response: wire::DynamicToolCallResponse) -> Result<RequestAnswer, String> {
@@ -264,4 +295,36 @@ async fn store_images(
         }
     }
     RequestAnswer::Tool { output, content }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_to_a_question_of_an_mcp_server_is_bounded() {
+        let accepted = json!({"action": "accept", "content": {"a": [1]}, "_meta": null});
+        let long = "x".repeat(ELICITATION_BYTES_MAX);
+        let mut deep = json!(1);
+        for _ in 0..ELICITATION_DEPTH_MAX {
+            deep = json!([deep]);
+        }
+        for (body, expected) in [
+            (accepted.clone(), Some(accepted)),
+            (
+                json!({"action": "cancel"}),
+                Some(json!({"action": "cancel", "content": null, "_meta": null})),
+            ),
+            (json!({}), None),
+            (json!({"action": "perhaps"}), None),
+            (json!({"action": "accept", "content": {"a": long}}), None),
+            (json!({"action": "accept", "content": {"a": deep}}), None),
+        ] {
+            let raw = RawValue::from_string(body.to_string()).expect("JSON");
+            assert_eq!(elicitation(Ok(raw)), expected, "{body}");
+        }
+        assert_eq!(elicitation(Err("no".to_owned())), None);
+    }
 }

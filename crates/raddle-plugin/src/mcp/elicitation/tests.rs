@@ -1,0 +1,215 @@
+//! Which questions reach the user, and what the server gets back.
+
+use raddle_core::ports::BoxFuture;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::*;
+
+/// A user that resolves every question in this way, once the test allows it.
+struct FakeUser {
+    resolution: Resolution,
+    asked: AtomicUsize,
+    allowed: Arc<Semaphore>,
+}
+
+impl FakeUser {
+    fn new(resolution: Resolution) -> Arc<Self> {
+        Arc::new(Self {
+            resolution,
+            asked: AtomicUsize::new(0),
+            allowed: Arc::new(Semaphore::new(0)),
+        })
+    }
+
+    fn of(self: &Arc<Self>, thread: ThreadId) -> Option<CallUser> {
+        Some(CallUser {
+            thread,
+            questions: self.clone(),
+        })
+    }
+}
+
+impl QuestionSink for FakeUser {
+    fn ask(&self, ask: Ask) -> BoxFuture<'static, Resolution> {
+        assert!(matches!(ask, Ask::Elicitation(it) if it.server == "s"));
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let (resolution, allowed) = (self.resolution.clone(), self.allowed.clone());
+        Box::pin(async move {
+            allowed.acquire().await.expect("a permit").forget();
+            resolution
+        })
+    }
+}
+
+fn answered(answer: RequestAnswer) -> Resolution {
+    Resolution::Answered {
+        by: "me".to_owned(),
+        answer: Box::new(answer),
+    }
+}
+
+fn elicitation(body: Value) -> Resolution {
+    answered(RequestAnswer::Elicitation { body })
+}
+
+fn form() -> ElicitRequestParams {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let params = json!({"mode": "form", "message": "which?", "requestedSchema": schema});
+    serde_json::from_value(params).expect("params")
+}
+
+fn url() -> ElicitRequestParams {
+    let url = "https://example.com/";
+    let params = json!({"mode": "url", "message": "visit", "url": url, "elicitationId": "e"});
+    serde_json::from_value(params).expect("params")
+}
+
+#[tokio::test]
+async fn the_server_gets_the_decision_of_the_user() {
+    let accepted = json!({"action": "accept", "content": {"a": "b"}, "_meta": null});
+    let declined = json!({"action": "decline", "content": {"a": "b"}, "_meta": null});
+    for (params, resolution, expected) in [
+        (
+            form(),
+            elicitation(accepted.clone()),
+            json!({"action": "accept", "content": {"a": "b"}}),
+        ),
+        (url(), elicitation(accepted), json!({"action": "accept"})),
+        (form(), elicitation(declined), json!({"action": "decline"})),
+        (
+            form(),
+            elicitation(json!({"action": "cancel"})),
+            json!({"action": "cancel"}),
+        ),
+        (
+            form(),
+            elicitation(json!("odd")),
+            json!({"action": "decline"}),
+        ),
+        (
+            form(),
+            answered(RequestAnswer::Decline {}),
+            json!({"action": "decline"}),
+        ),
+        (form(), Resolution::Expired {}, json!({"action": "cancel"})),
+        (
+            form(),
+            Resolution::Withdrawn {},
+            json!({"action": "cancel"}),
+        ),
+    ] {
+        let user = FakeUser::new(resolution);
+        user.allowed.add_permits(1);
+        let elicitations = Elicitations::new("s".to_owned());
+        let _call = elicitations.add_call(user.of(ThreadId::mint()));
+        let result = elicitations.ask(params).await;
+        assert_eq!(serde_json::to_value(result).expect("JSON"), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_question_needs_calls_of_exactly_one_thread() {
+    let accepted = json!({"action": "accept", "content": {"a": "b"}});
+    let (first, second) = (ThreadId::mint(), ThreadId::mint());
+    for (calls, expected) in [
+        (vec![], ElicitationAction::Decline),
+        (vec![Some(first)], ElicitationAction::Accept),
+        (vec![Some(first), Some(first)], ElicitationAction::Accept),
+        (vec![Some(first), Some(second)], ElicitationAction::Decline),
+        (vec![Some(first), None], ElicitationAction::Decline),
+        (vec![None], ElicitationAction::Decline),
+    ] {
+        let user = FakeUser::new(elicitation(accepted.clone()));
+        user.allowed.add_permits(1);
+        let elicitations = Elicitations::new("s".to_owned());
+        let add = |thread: &Option<ThreadId>| {
+            let user = thread.and_then(|it| user.of(it));
+            elicitations.add_call(user)
+        };
+        let open: Vec<CallElicitations> = calls.iter().map(add).collect();
+        let result = elicitations.ask(form()).await;
+        assert_eq!(result.action, expected, "{calls:?}");
+        drop(open);
+        // A call that has ended gets no questions.
+        let result = elicitations.ask(form()).await;
+        assert_eq!(result.action, ElicitationAction::Decline);
+    }
+}
+
+#[tokio::test]
+async fn the_questions_of_a_call_are_limited() {
+    let user = FakeUser::new(Resolution::Expired {});
+    let elicitations = Elicitations::new("s".to_owned());
+    let _call = elicitations.add_call(user.of(ThreadId::mint()));
+    let mut open = JoinSet::new();
+    for _ in 0..OPEN_MAX {
+        let elicitations = elicitations.clone();
+        open.spawn(async move { elicitations.ask(form()).await.action });
+    }
+    while user.asked.load(Ordering::Relaxed) < OPEN_MAX {
+        tokio::task::yield_now().await;
+    }
+    let result = elicitations.ask(form()).await;
+    assert_eq!(result.action, ElicitationAction::Decline);
+    user.allowed.add_permits(ASKED_MAX);
+    for action in open.join_all().await {
+        assert_eq!(action, ElicitationAction::Cancel);
+    }
+    for _ in OPEN_MAX..ASKED_MAX {
+        let result = elicitations.ask(form()).await;
+        assert_eq!(result.action, ElicitationAction::Cancel);
+    }
+    let result = elicitations.ask(form()).await;
+    assert_eq!(result.action, ElicitationAction::Decline);
+    assert_eq!(user.asked.load(Ordering::Relaxed), ASKED_MAX);
+}
+
+#[tokio::test]
+async fn the_timeout_of_a_call_stops_while_a_question_is_open() {
+    let user = FakeUser::new(Resolution::Expired {});
+    let elicitations = Elicitations::new("s".to_owned());
+    let call = elicitations.add_call(user.of(ThreadId::mint()));
+    let asked = elicitations.clone();
+    let question = tokio::spawn(async move { asked.ask(form()).await.action });
+    while user.asked.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+    let mut timeout = Box::pin(call.timeout(Duration::ZERO));
+    assert!(poll_once(&mut timeout).await.is_none());
+    user.allowed.add_permits(1);
+    question.await.expect("an answer");
+    timeout.await;
+}
+
+async fn poll_once(future: &mut (impl Future<Output = ()> + Unpin)) -> Option<()> {
+    tokio::select! {
+        biased;
+        () = future => Some(()),
+        () = tokio::task::yield_now() => None,
+    }
+}
+
+#[tokio::test]
+async fn the_input_that_a_result_requires_is_asked_for_by_its_call() {
+    let answer = json!({"action": "accept", "content": {"a": "b"}});
+    let user = FakeUser::new(elicitation(answer.clone()));
+    user.allowed.add_permits(2);
+    let elicitations = Elicitations::new("s".to_owned());
+    // A call of another thread does not matter: the result names its call.
+    let _other = elicitations.add_call(user.of(ThreadId::mint()));
+    let call = elicitations.add_call(user.of(ThreadId::mint()));
+    let request = json!({
+        "method": "elicitation/create",
+        "params": serde_json::to_value(form()).expect("JSON"),
+    });
+    let inputs = json!({"first": request, "second": request});
+    let inputs = serde_json::from_value(inputs).expect("inputs");
+    let responses = call.answer(inputs).await.expect("responses");
+    let expected = json!({"first": answer, "second": answer});
+    assert_eq!(serde_json::to_value(responses).expect("JSON"), expected);
+    let roots = serde_json::from_value(json!({"roots": {"method": "roots/list"}}));
+    let rejected = call.answer(roots.expect("inputs")).await;
+    assert!(matches!(rejected, Err(CallError::NeedsInput)));
+}
