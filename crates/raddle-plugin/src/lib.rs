@@ -18,7 +18,5 @@ mod mcp;
 mod process;
 
 pub use hooks::CommandHooks;
-pub use mcp::{
-    McpRegistry, McpTools, Options, ServerFailure, ServerOffer, ServerTest, log_in, log_out,
-};
+pub use mcp::{McpRegistry, McpTools, ServerFailure, ServerOffer, ServerTest, log_in, log_out};
 pub use process::{NetworkAccess, Operator, ProcessStarter};

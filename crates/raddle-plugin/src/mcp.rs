@@ -22,6 +22,6 @@ mod tool_table;
 mod tools;
 
 pub use login::{log_in, log_out};
-pub use registry::{McpRegistry, Options};
+pub use registry::McpRegistry;
 pub use server_test::{ServerFailure, ServerOffer, ServerTest};
 pub use tools::McpTools;

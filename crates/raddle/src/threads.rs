@@ -60,11 +60,7 @@ pub(crate) fn open(
         own: own.clone(),
         path: path.clone(),
     };
-    let mcp = McpRegistry::new(raddle_plugin::Options {
-        config: mcp,
-        starter: starter.clone(),
-        home: home.to_owned(),
-    });
+    let mcp = McpRegistry::new(mcp, starter.clone(), home);
     let hooks = CommandHooks::new(hooks, starter);
     let built_in = BuiltInTools::new(raddle_tools::Options {
         launcher,
@@ -112,8 +108,7 @@ pub(crate) fn open(
 
 /// Creates the MCP servers alone, with the dependencies of live threads.
 pub(crate) fn mcp_servers(home: &Path, deps: &AgentDeps, rules: RuleStore) -> McpRegistry {
-    McpRegistry::new(raddle_plugin::Options {
-        config: deps.mcp.clone(),
+    let starter = ProcessStarter {
         launcher: deps.launcher.clone(),
         sandbox: deps.sandbox.clone(),
         operator: Arc::new(CommandRules {
@@ -122,8 +117,8 @@ pub(crate) fn mcp_servers(home: &Path, deps: &AgentDeps, rules: RuleStore) -> Mc
         }),
         own: deps.hidden_paths.clone(),
         path: deps.path.clone(),
-        home: home.to_owned(),
-    })
+    };
+    McpRegistry::new(deps.mcp.clone(), starter, home)
 }
 
 /// The other processes of a home.

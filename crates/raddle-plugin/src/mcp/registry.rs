@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -33,16 +33,6 @@ const SNAPSHOT_WAIT: Duration = Duration::from_secs(5);
 
 /// Resources of a server that a snapshot contains.
 const RESOURCES_PAGES_MAX: usize = 5;
-
-/// Dependencies of the MCP servers.
-pub struct Options {
-    /// The configuration of the servers.
-    pub config: McpConfig,
-    /// Starts the processes of servers.
-    pub starter: ProcessStarter,
-    /// Home of the logins at servers; each server has a cache folder below it.
-    pub home: PathBuf,
-}
 
 /// The MCP servers of this process. Cheap to clone.
 #[derive(Clone)]
@@ -99,18 +89,15 @@ pub(crate) struct ConnectedTool {
 
 impl McpRegistry {
     /// Creates the registry; nothing is started yet.
-    pub fn new(options: Options) -> Self {
-        let Options {
-            config,
-            starter,
-            home,
-        } = options;
+    ///
+    /// `home` contains the logins at servers, and a cache folder for each server.
+    pub fn new(config: McpConfig, starter: ProcessStarter, home: &Path) -> Self {
         let deps = LaunchDeps {
             config,
             starter,
             client: ModelClient::new(),
             cache: home.join("mcp"),
-            home,
+            home: home.to_owned(),
         };
         Self {
             inner: Arc::new(Inner {
