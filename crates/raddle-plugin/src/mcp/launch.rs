@@ -34,6 +34,9 @@ pub trait Operator: Send + Sync {
     /// Returns why the operator's policy forbids a server that runs without a sandbox, if it does.
     fn objection(&self, words: &[String]) -> Option<String>;
 
+    /// Returns why the operator's limits forbid the settings of a thread by now, if they do.
+    fn objection_to_settings(&self, settings: &Settings) -> Option<String>;
+
     /// Returns the folders of a thread, and all others that its sandboxed commands may write. No
     /// program is started from there.
     fn workspaces(&self, settings: &Settings) -> Vec<PathBuf>;
@@ -76,6 +79,8 @@ pub(crate) enum LaunchError {
     },
     #[error("it would run without a sandbox, and {0}")]
     Forbidden(String),
+    #[error("the settings of the thread are no longer allowed: {0}")]
+    Limits(String),
     #[error("the thread's folder is the whole disk; start the thread in a folder")]
     WholeDisk,
     #[error("its cache folder {} cannot be created: {error}", path.display())]
@@ -201,6 +206,9 @@ impl LaunchDeps {
         else {
             return Err(LaunchError::Internal);
         };
+        if let Some(objection) = self.operator.objection_to_settings(settings) {
+            return Err(LaunchError::Limits(objection));
+        }
         let cache = self.cache.join(folder_name(&server.name));
         std::fs::create_dir_all(&cache).map_err(|error| LaunchError::Cache {
             path: cache.clone(),

@@ -6,7 +6,15 @@ use raddle_config::{McpServer, McpTransport};
 use raddle_core::ports::{McpError, McpLogin};
 use raddle_model::ModelClient;
 
+use tokio::sync::Semaphore;
+
 use super::oauth::{LoginOptions, OauthError, ServerTokens, StartedLogin, start_login};
+
+/// Limit: logins at MCP servers that wait for the user; beyond it, a new one fails.
+const LOGINS_MAX: usize = 16;
+
+/// Each login listens on a port of this machine, so all of a process share the limit.
+static OPEN_LOGINS: Semaphore = Semaphore::const_new(LOGINS_MAX);
 
 /// Starts a login at a server. `home` is the folder of the credentials. Without scopes, those that
 /// the server asks for are requested.
@@ -17,6 +25,10 @@ pub async fn log_in(
     client: ModelClient,
 ) -> Result<McpLogin, McpError> {
     let tokens = tokens(home, server, client)?;
+    let permit = OPEN_LOGINS.try_acquire().map_err(|_| {
+        let why = format!("{LOGINS_MAX} logins are open; complete one of them, or try again later");
+        McpError::Failed(why)
+    })?;
     let options = LoginOptions {
         scopes,
         ..LoginOptions::default()
@@ -24,7 +36,10 @@ pub async fn log_in(
     let StartedLogin { page, end } = start_login(&tokens, options).await.map_err(failed)?;
     Ok(McpLogin {
         page,
-        end: Box::pin(async move { end.await.map_err(failed) }),
+        end: Box::pin(async move {
+            let _permit = permit;
+            end.await.map_err(failed)
+        }),
     })
 }
 

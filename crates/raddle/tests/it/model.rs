@@ -10,6 +10,7 @@ mod keys;
 mod limited_reads;
 mod log_spans;
 mod log_volume;
+mod mcp_servers;
 mod progress;
 mod swapped_folders;
 mod tool_gate;
