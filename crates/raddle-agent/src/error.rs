@@ -29,7 +29,7 @@ pub enum AgentError {
     /// The journal was not available in time.
     #[error("the journal is not available; the thread was not started, try again")]
     Unavailable,
-    /// The thread is archived, so no client subscribes to it.
+    /// The thread is archived, so no client subscribes to it, forks it or adds to its queue.
     #[error("the thread is archived; restore it with thread/unarchive first")]
     Archived,
     /// The thread does not fit into memory.

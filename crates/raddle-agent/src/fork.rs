@@ -92,6 +92,10 @@ impl Threads {
         retention: Retention,
     ) -> Result<ThreadWriter, AgentError> {
         let ForkRequest { from, to, .. } = fork;
+        // As in the reference.
+        if self.peek(from).await?.thread.is_archived() {
+            return Err(AgentError::Archived);
+        }
         let source = self.shared.journal_of(from);
         let journal = self.shared.journal(retention);
         let at = match fork.point {

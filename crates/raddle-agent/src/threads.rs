@@ -311,12 +311,12 @@ impl Threads {
             .unwrap_or_else(|_| Some("the rules cannot be read; see the server's log".to_owned()))
     }
 
-    /// Returns why the operator's rules deny a tool that a client calls itself, or `None` if it is
-    /// allowed.
-    pub async fn objection_to_tool(&self, name: String) -> Option<String> {
+    /// Returns why the rules deny a tool, known by these names, that a client calls itself in a
+    /// thread with these settings, or `None` if it is allowed.
+    pub async fn objection_to_tool(&self, names: &[String], settings: &Settings) -> Option<String> {
         let policy = self.shared.tool_gate.policy().await;
         match policy {
-            Some(policy) => policy.objection_to_tool(&name),
+            Some(policy) => policy.objection_to_tool(names, settings),
             None => Some("the rules cannot be read; see the server's log".to_owned()),
         }
     }

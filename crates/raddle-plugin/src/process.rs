@@ -35,6 +35,9 @@ pub trait Operator: Send + Sync {
     /// Returns why the operator's policy forbids a server that runs without a sandbox, if it does.
     fn objection(&self, words: &[String]) -> Option<String>;
 
+    /// Returns why the operator's limits forbid the settings of a thread by now, if they do.
+    fn objection_to_settings(&self, settings: &Settings) -> Option<String>;
+
     /// Returns the folders of a thread, and all others that its sandboxed commands may write. No
     /// program is started from there.
     fn workspaces(&self, settings: &Settings) -> Vec<PathBuf>;

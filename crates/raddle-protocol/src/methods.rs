@@ -270,6 +270,10 @@ methods! {
     "plugin/list" => PluginList(PluginListParams) -> PluginListResponse,
         Useful, Stable, lane(free), safe(reads, repeatable);
 
+    /// Lists the installed plugins.
+    "plugin/installed" => PluginInstalled(PluginInstalledParams) -> PluginInstalledResponse,
+        Useful, Stable, lane(free), safe(reads, repeatable);
+
     /// Enables or disables a skill.
     "skills/config/write" => SkillsConfigWrite(SkillsConfigWriteParams) -> SkillsConfigWriteResponse,
         Useful, Stable, lane(config);

@@ -60,6 +60,27 @@ pub struct PluginListResponse {
     pub marketplace_load_errors: Vec<MarketplaceLoadErrorInfo>,
 }
 
+/// Params of `plugin/installed`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginInstalledParams {
+    /// Directories whose repositories may have marketplaces; null lists those of the user.
+    pub cwds: Option<Vec<String>>,
+    /// Names of plugins to list although they are not installed; null lists none of them.
+    pub install_suggestion_plugin_names: Option<Vec<String>>,
+}
+
+/// Result of `plugin/installed`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginInstalledResponse {
+    /// The marketplaces with installed plugins.
+    pub marketplaces: Vec<Value>,
+    /// Marketplaces that could not be read.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub marketplace_load_errors: Vec<MarketplaceLoadErrorInfo>,
+}
+
 /// A marketplace that could not be read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

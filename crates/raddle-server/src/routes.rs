@@ -104,6 +104,7 @@ routes! {
     "mcpServer/resource/read" => mcp_server::resource::read,
     "mcpServer/tool/call" => mcp_server::tool::call,
     "app/list" => app::list,
+    "plugin/installed" => plugin::installed,
     "plugin/list" => plugin::list,
     "hooks/list" => hooks::list,
     "threadSection/list" => thread_section::list,

@@ -414,6 +414,13 @@ impl Session {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the threads that the client follows, here and in other processes.
+    pub(crate) fn followed_threads(&self) -> Vec<ThreadId> {
+        let mut threads: Vec<ThreadId> = self.threads().iter().copied().collect();
+        threads.extend(self.relay.threads());
+        threads
+    }
+
     fn running(&self) -> MutexGuard<'_, RunningRequests> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -191,6 +191,10 @@ impl raddle_plugin::Operator for CommandRules {
         self.rules.policy().objection_to_configured(&script)
     }
 
+    fn objection_to_settings(&self, settings: &Settings) -> Option<String> {
+        self.rules.policy().managed.objection(settings)
+    }
+
     fn workspaces(&self, settings: &Settings) -> Vec<PathBuf> {
         raddle_tools::workspaces(settings)
     }

@@ -6,8 +6,8 @@ use super::failure;
 use super::item;
 use crate::ports::{Summary, TurnEntry};
 use crate::{
-    ApprovalPolicy, Item, LastTurn, OpenItem, OpenTurn, Reviewer, Sandbox, Seq, Status, Thread,
-    ThreadSource, TurnEnd,
+    ApprovalPolicy, Cause, Item, LastTurn, OpenItem, OpenTurn, Reviewer, Sandbox, Seq, Status,
+    Thread, ThreadSource, TurnEnd,
 };
 
 /// Converts a thread without its turns.
@@ -128,7 +128,7 @@ pub fn turn_view(turn: &TurnEntry) -> wire::Turn {
     let (status, error) = match ended.map(|(end, _)| end) {
         None => (wire::TurnStatus::InProgress, None),
         Some(TurnEnd::Completed {}) => (wire::TurnStatus::Completed, None),
-        Some(TurnEnd::Interrupted(_)) => (wire::TurnStatus::Interrupted, None),
+        Some(TurnEnd::Interrupted(cause)) => (wire::TurnStatus::Interrupted, interruption(cause)),
         Some(TurnEnd::Failed(error_cause)) => {
             (wire::TurnStatus::Failed, Some(failure(error_cause)))
         }
@@ -144,6 +144,28 @@ pub fn turn_view(turn: &TurnEntry) -> wire::Turn {
         root_turn_id: Some(turn.root.clone().unwrap_or_else(|| turn.turn.clone())),
         started_at: Some(turn.started_at.seconds()),
     }
+}
+
+/// Explains an interruption that no client asked for.
+fn interruption(cause: &Cause) -> Option<wire::TurnError> {
+    let message = match cause {
+        Cause::OwnerLost {} => "the server ended unexpectedly during this turn; start another turn",
+        Cause::Shutdown {} => "the server was shut down during this turn; start another turn",
+        Cause::Client { .. }
+        | Cause::Cancelled { .. }
+        | Cause::Forked {}
+        | Cause::BudgetSpent(_)
+        | Cause::Deleted { .. } => return None,
+    };
+    Some(wire::TurnError {
+        message: message.to_owned(),
+        additional_details: None,
+        codex_error_info: None,
+        misalignment: None,
+        class: None,
+        retry_at_ms: None,
+        budget: None,
+    })
 }
 
 /// Converts an item with all its content.

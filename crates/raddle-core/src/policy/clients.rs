@@ -1,9 +1,9 @@
-//! Commands that clients run themselves. The user's rules bind the agent; the operator's limits
-//! bind every client.
+//! Commands that clients run themselves, and tools that they call. The user's rules about commands
+//! bind the agent; the operator's limits bind every client.
 
 use super::command::RuleMatch;
 use super::{ActKind, Layer, ParsedScript, Policy, Rule, Subject, Verdict};
-use crate::Sandbox;
+use crate::{Sandbox, Settings};
 
 impl Policy {
     /// Returns the operator's objection to a command that a client runs in this sandbox, with the
@@ -35,17 +35,38 @@ impl Policy {
         self.managed_denial(script).or_else(by_sandbox)
     }
 
-    /// Returns the operator's objection to a tool that a client calls itself; `None` if it is
-    /// allowed.
-    pub fn objection_to_tool(&self, name: &str) -> Option<String> {
-        let is_denied = |rule: &&Rule| {
-            rule.layer == Layer::Managed
-                && rule.verdict == Verdict::Deny
-                && rule.is_about_tool(name)
+    /// Returns the objection to a tool, known by these names, that a client calls itself in a thread
+    /// with these settings; `None` if it is allowed. Outside a turn there is no request for
+    /// approval, so a managed rule that asks forbids the call too.
+    pub fn objection_to_tool(&self, names: &[String], settings: &Settings) -> Option<String> {
+        if let Some(objection) = self.managed.objection(settings) {
+            return Some(objection);
+        }
+        let forbids = |rule: &&Rule| match (rule.verdict, rule.layer) {
+            (Verdict::Deny, _) | (Verdict::Ask, Layer::Managed) => {
+                names.iter().any(|name| rule.is_about_tool(name))
+            }
+            (Verdict::Ask, Layer::User) | (Verdict::Allow, _) => false,
         };
-        let rule = self.rules.iter().find(is_denied)?;
-        let reason = rule.reason.as_deref().unwrap_or("ask the operator");
-        Some(format!("the managed rule `{rule}` forbids it; {reason}"))
+        let rule = self
+            .rules
+            .iter()
+            .filter(forbids)
+            .max_by_key(|it| it.verdict)?;
+        let reason = rule.reason.as_deref();
+        Some(match (rule.verdict, rule.layer) {
+            (Verdict::Deny, Layer::User) => {
+                let reason = reason.unwrap_or("change it in `rules.toml`");
+                format!("the rule `{rule}` forbids it; {reason}")
+            }
+            (Verdict::Deny, Layer::Managed) => {
+                let reason = reason.unwrap_or("ask the operator");
+                format!("the managed rule `{rule}` forbids it; {reason}")
+            }
+            _ => format!(
+                "the managed rule `{rule}` requires an approval, which only a call of the agent can get"
+            ),
+        })
     }
 
     /// Returns the reason of a managed rule that denies a script.

@@ -167,6 +167,7 @@ impl ManagedLimits {
     /// have become stricter since: rights that they forbid now are left out.
     pub fn widened(&self, settings: &Settings, rights: &Grant) -> Settings {
         let mut settings = settings.clone();
+        let before = Box::new(settings.sandbox.clone());
         let (write, network) = match &mut settings.sandbox {
             Sandbox::ReadOnly { roots, network, .. }
             | Sandbox::WorkspaceWrite { roots, network, .. } => (roots, network),
@@ -175,6 +176,7 @@ impl ManagedLimits {
         if !self.always_sandboxed() {
             write.extend(rights.write.iter().cloned());
             *network |= rights.network && !self.network_off;
+            settings.sandbox_without_grants.get_or_insert(before);
         }
         settings
     }

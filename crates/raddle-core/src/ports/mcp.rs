@@ -17,6 +17,13 @@ pub trait McpServers: fmt::Debug + Send + Sync {
         settings: Option<&'a Settings>,
     ) -> BoxFuture<'a, Vec<McpServerSnapshot>>;
 
+    /// Returns the state of the servers that run for threads with one of these settings, in the
+    /// order of names. It starts none.
+    fn running<'a>(&'a self, threads: &'a [Settings]) -> BoxFuture<'a, Vec<McpServerSnapshot>>;
+
+    /// Returns all names that rules may use for a tool of a server.
+    fn rule_names(&self, server: &str, tool: &str) -> Vec<String>;
+
     /// Passes every later change of a server's state to this listener. The first listener counts.
     fn subscribe(&self, listener: McpListener);
 
@@ -144,6 +151,14 @@ pub struct NoMcpServers;
 impl McpServers for NoMcpServers {
     fn snapshots<'a>(&'a self, _: Option<&'a Settings>) -> BoxFuture<'a, Vec<McpServerSnapshot>> {
         Box::pin(std::future::ready(Vec::new()))
+    }
+
+    fn running<'a>(&'a self, _: &'a [Settings]) -> BoxFuture<'a, Vec<McpServerSnapshot>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    fn rule_names(&self, server: &str, tool: &str) -> Vec<String> {
+        vec![format!("{server}.{tool}")]
     }
 
     fn subscribe(&self, _: McpListener) {}

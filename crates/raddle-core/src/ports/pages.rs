@@ -19,6 +19,8 @@ pub struct ListQuery {
     pub sources: Option<Vec<ThreadSource>>,
     /// Only threads that client programs of these names started.
     pub originators: Vec<String>,
+    /// Only threads that were used: those with a message, a name or a turn.
+    pub used: bool,
     /// Only threads with this text in their name or preview, ignoring case.
     pub title: Option<String>,
     /// Threads to leave out.
@@ -57,6 +59,7 @@ impl ListQuery {
             && any(&self.originators, it.origin.originator.as_ref())
             && (self.sources.as_ref()).is_none_or(|allowed| allowed.contains(&it.origin.source))
             && !self.except.contains(&it.thread)
+            && (!self.used || it.is_used())
             && self.matches_title(it.name.as_deref(), &it.preview)
     }
 

@@ -73,6 +73,11 @@ impl Summary {
         Self::shown(thread).filter(|_| !thread.is_deleted())
     }
 
+    /// Whether a client has used the thread: it has a message, a name or a turn.
+    pub fn is_used(&self) -> bool {
+        !self.preview.is_empty() || self.name.is_some() || self.turns > 0
+    }
+
     /// Summarises a thread, also a deleted one.
     pub(crate) fn shown(thread: &Thread) -> Option<Self> {
         let identity = thread.identity.as_ref()?;

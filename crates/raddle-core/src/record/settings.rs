@@ -58,6 +58,9 @@ pub struct Settings {
     /// Sandbox of the tools.
     #[serde(default)]
     pub sandbox: Sandbox,
+    /// Sandbox before rights were granted, if any were. It is never stored.
+    #[serde(skip)]
+    pub sandbox_without_grants: Option<Box<Sandbox>>,
     /// Permission profile that defines the sandbox; absent if none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<PermissionProfile>,
@@ -93,6 +96,15 @@ impl Settings {
         std::iter::once(&self.cwd)
             .chain(&self.roots)
             .chain(self.sandbox.folders())
+    }
+
+    /// Returns these settings without rights that the user granted.
+    pub fn without_grants(&self) -> Self {
+        let mut settings = self.clone();
+        if let Some(sandbox) = settings.sandbox_without_grants.take() {
+            settings.sandbox = *sandbox;
+        }
+        settings
     }
 
     /// Returns the real path of a folder that these settings name.

@@ -701,6 +701,7 @@ fn granted_rights_stay_within_the_present_limits() {
             reads: None,
         };
         assert_eq!(widened.sandbox, expected, "{limits:?}");
+        assert_eq!(widened.without_grants(), settings, "{limits:?}");
         assert_eq!(limits.objection(&widened), None, "{limits:?}");
     }
 }

@@ -10,7 +10,7 @@ use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::{ClientLifecycleMode, RoleClient, ServiceError, serve_client_with_lifecycle};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument;
 
 use super::handler::Handler;
@@ -145,22 +145,32 @@ impl OpenProcess {
     }
 }
 
-/// Connects to a server for threads with these settings.
+/// Connects to a server for threads with these settings, before the deadline.
 pub(crate) async fn connect(
     deps: &Arc<LaunchDeps>,
     server: &Arc<McpServer>,
     settings: &Arc<Settings>,
     handler: Handler,
+    deadline: Instant,
 ) -> Result<Connection, ConnectError> {
+    let timed_out = |stderr| ConnectError::TimedOut {
+        limit: server.startup_timeout,
+        stderr,
+    };
     match &server.transport {
-        McpTransport::Http { url, .. } => connect_url(deps, server, url, handler).await,
+        McpTransport::Http { url, .. } => {
+            let connected = connect_url(deps, server, url, handler);
+            let connected = timeout_at(deadline, connected).await;
+            connected.unwrap_or_else(|_| Err(timed_out(StderrEnd::default())))
+        }
         McpTransport::Stdio { .. } => {
+            let started = timeout_at(deadline, deps.start(server, settings)).await;
             let SandboxedProcess {
                 input,
                 stdout,
                 stderr,
                 guard,
-            } = deps.start(server, settings).await?;
+            } = started.map_err(|_| timed_out(StderrEnd::default()))??;
             let mut process = OpenProcess {
                 guard,
                 stderr: log_stderr(server.name.clone(), stderr),
@@ -168,10 +178,9 @@ pub(crate) async fn connect(
             let transport = StdioTransport::new(server.name.clone(), input, stdout);
             let lifecycle = lifecycle();
             let handshake = serve_client_with_lifecycle(handler, transport, lifecycle);
-            let limit = server.startup_timeout;
             let service = tokio::select! {
                 biased;
-                service = timeout(limit, handshake) => service,
+                service = timeout_at(deadline, handshake) => service,
                 () = process.ended() => return Err(ConnectError::Ended(process.stderr_end())),
             };
             let service = match service {
@@ -184,10 +193,7 @@ pub(crate) async fn connect(
                         Err(_) => Box::new(error).into(),
                     });
                 }
-                Err(_) => {
-                    let stderr = process.stderr_end();
-                    return Err(ConnectError::TimedOut { limit, stderr });
-                }
+                Err(_) => return Err(timed_out(process.stderr_end())),
             };
             Ok(Connection {
                 service,
@@ -217,23 +223,18 @@ async fn connect_url(
         client = client.with_tokens(Arc::new(tokens));
     }
     let transport = http::connect(client.clone(), url, &headers)?;
-    let limit = server.startup_timeout;
     let handshake = serve_client_with_lifecycle(handler, transport, lifecycle());
-    match timeout(limit, handshake).await {
-        Ok(Ok(service)) => Ok(Connection {
+    match handshake.await {
+        Ok(service) => Ok(Connection {
             service,
             process: None,
         }),
-        Ok(Err(error)) => match client.challenge().is_some() || error.is_authorization_required() {
+        Err(error) => match client.challenge().is_some() || error.is_authorization_required() {
             true => Err(ConnectError::NeedsLogin {
                 name: server.name.clone(),
             }),
             false => Err(Box::new(error).into()),
         },
-        Err(_) => Err(ConnectError::TimedOut {
-            limit,
-            stderr: StderrEnd::default(),
-        }),
     }
 }
 

@@ -10,7 +10,7 @@ use raddle_core::ports::{McpListener, McpServerState};
 use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
-use tokio::time::{sleep, sleep_until, timeout};
+use tokio::time::{sleep, sleep_until, timeout, timeout_at};
 use tracing::Instrument;
 
 use super::backoff::Backoff;
@@ -294,13 +294,14 @@ impl Supervisor {
             elicitations: self.instance.elicitations.clone(),
             tools_changed: tools_changed.clone(),
         };
-        let connection = connect(&self.deps, server, &self.settings, handler).await?;
+        let limit = server.startup_timeout;
+        let deadline = tokio::time::Instant::now() + limit;
+        let connection = connect(&self.deps, server, &self.settings, handler, deadline).await?;
         let peer = connection.service.peer().clone();
         let info = peer.peer_info();
         let capabilities = info.as_ref().map(|it| &it.capabilities);
-        let limit = server.startup_timeout;
         let tools = match capabilities.is_none_or(|it| it.tools.is_some()) {
-            true => match timeout(limit, ToolTable::request(server, &peer)).await {
+            true => match timeout_at(deadline, ToolTable::request(server, &peer)).await {
                 Ok(tools) => tools?,
                 Err(_) => {
                     let stderr = connection.process.as_ref().map(|it| it.stderr_end());

@@ -34,6 +34,8 @@ pub(crate) enum LaunchError {
     },
     #[error("it would run without a sandbox, and {0}")]
     Forbidden(String),
+    #[error("the settings of the thread are no longer allowed: {0}")]
+    Limits(String),
     #[error("the thread's folder is the whole disk; start the thread in a folder")]
     WholeDisk,
     #[error("its cache folder {} cannot be created: {error}", path.display())]
@@ -87,8 +89,11 @@ impl LaunchDeps {
         else {
             return Err(LaunchError::Internal);
         };
-        let mut confinement = self.confinement(server, settings)?;
         let operator = &self.starter.operator;
+        if let Some(objection) = operator.objection_to_settings(settings) {
+            return Err(LaunchError::Limits(objection));
+        }
+        let mut confinement = self.confinement(server, settings)?;
         if confinement.policy == Policy::FullAccess {
             let words: Vec<String> = [command].into_iter().chain(args).cloned().collect();
             if let Some(objection) = operator.objection(&words) {

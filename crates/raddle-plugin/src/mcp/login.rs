@@ -6,9 +6,17 @@ use raddle_config::{McpServer, McpTransport};
 use raddle_core::ports::{McpError, McpLogin};
 use raddle_model::ModelClient;
 
+use tokio::sync::Semaphore;
+
 use super::connection::headers;
 use super::http::HttpClient;
 use super::oauth::{LoginOptions, OauthError, ServerTokens, StartedLogin, start_login};
+
+/// Limit: logins at MCP servers that wait for the user; beyond it, a new one fails.
+const LOGINS_MAX: usize = 16;
+
+/// Each login listens on a port of this machine, so all of a process share the limit.
+static OPEN_LOGINS: Semaphore = Semaphore::const_new(LOGINS_MAX);
 
 /// Starts a login at a server. `home` is the folder of the credentials. Without scopes, those of
 /// the configuration are requested, else those that the server asks for.
@@ -19,6 +27,10 @@ pub async fn log_in(
     client: ModelClient,
 ) -> Result<McpLogin, McpError> {
     let tokens = tokens(home, server, client.clone())?;
+    let permit = OPEN_LOGINS.try_acquire().map_err(|_| {
+        let why = format!("{LOGINS_MAX} logins are open; complete one of them, or try again later");
+        McpError::Failed(why)
+    })?;
     let mut options = LoginOptions {
         oauth: server.oauth.clone(),
         challenge: challenge(server, client).await,
@@ -29,7 +41,10 @@ pub async fn log_in(
     let StartedLogin { page, end } = start_login(&tokens, options).await.map_err(failed)?;
     Ok(McpLogin {
         page,
-        end: Box::pin(async move { end.await.map_err(failed) }),
+        end: Box::pin(async move {
+            let _permit = permit;
+            end.await.map_err(failed)
+        }),
     })
 }
 

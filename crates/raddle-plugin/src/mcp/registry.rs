@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
+use futures_util::future::join_all;
 use raddle_config::{McpConfig, McpServer, McpTransport};
 use raddle_core::Settings;
 use raddle_core::ports::{
@@ -19,16 +20,18 @@ use rmcp::model::{PaginatedRequestParams, ReadResourceRequestParams};
 use rmcp::{Peer, RoleClient};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::call::Call;
 use super::instance::{Instance, InstanceState, Session};
 use super::launch::LaunchDeps;
 use super::login;
+use super::tool_name::restraining_names;
 use super::tool_table::McpTool;
 use crate::process::ProcessStarter;
 
-/// How long a client that asks for the state of servers waits for those that start.
+/// How long a client that asks for the state of servers waits for those that start, and for lists of
+/// resources.
 const SNAPSHOT_WAIT: Duration = Duration::from_secs(5);
 
 /// Resources of a server that a snapshot contains.
@@ -120,6 +123,8 @@ impl McpRegistry {
         if servers.is_empty() {
             return Vec::new();
         }
+        // Rights that the user grants are for commands. A server would have to start again for them.
+        let settings = &settings.without_grants();
         let mut instances = self.instances();
         instances.retain(|_, it| !it.is_stopped());
         let enabled = servers.iter().filter(|it| it.enabled);
@@ -168,6 +173,20 @@ impl McpRegistry {
                 ..Settings::default()
             })
         })
+    }
+
+    /// Returns the instances that run for threads with one of these settings, one of each server.
+    fn existing(&self, threads: &[Settings]) -> Vec<Arc<Instance>> {
+        let servers = self.inner.config.current().servers;
+        let instances = self.instances();
+        let of_server = |server: &Arc<McpServer>| {
+            let keys = threads
+                .iter()
+                .map(|it| InstanceKey::of(server, &it.without_grants()));
+            let mut existing = keys.filter_map(|it| instances.get(&it));
+            existing.find(|it| !it.is_stopped()).cloned()
+        };
+        servers.iter().filter_map(of_server).collect()
     }
 
     /// Returns the tool that the model knows by this name.
@@ -223,6 +242,7 @@ impl McpRegistry {
         &self,
         server: &McpServer,
         state: Option<InstanceState>,
+        deadline: Instant,
     ) -> McpServerSnapshot {
         let mut snapshot = McpServerSnapshot::empty(server.name.clone());
         let deps = &self.inner.deps;
@@ -236,7 +256,7 @@ impl McpRegistry {
             false if needs_login => McpAuth::NotLoggedIn,
             false => McpAuth::Unsupported,
         };
-        add_state(&mut snapshot, server, state).await;
+        add_state(&mut snapshot, server, state, deadline).await;
         snapshot
     }
 }
@@ -274,19 +294,17 @@ impl McpServers for McpRegistry {
                 Ok(Ok(it)) => it,
                 _ => self.inner.deps.config.current(),
             };
-            let instances = self.of(settings);
-            let settled = async {
-                for instance in &instances {
-                    instance.settled().await;
-                }
-            };
-            let _ = timeout(SNAPSHOT_WAIT, settled).await;
-            let mut snapshots = Vec::new();
-            for server in &servers.servers {
+            let instances = &self.of(settings);
+            let deadline = Instant::now() + SNAPSHOT_WAIT;
+            let snapshots = servers.servers.iter().map(|server| async move {
                 let instance = instances.iter().find(|it| it.server.name == server.name);
+                if let Some(instance) = instance {
+                    let _ = timeout_at(deadline, instance.settled()).await;
+                }
                 let state = instance.map(|it| it.state());
-                snapshots.push(self.snapshot(server, state).await);
-            }
+                self.snapshot(server, state, deadline).await
+            });
+            let mut snapshots = join_all(snapshots).await;
             for problem in servers.problems {
                 let mut snapshot = McpServerSnapshot::empty(problem.name);
                 snapshot.state = McpServerState::Failed(problem.text);
@@ -295,6 +313,23 @@ impl McpServers for McpRegistry {
             snapshots.sort_by(|first, second| first.name.cmp(&second.name));
             snapshots
         })
+    }
+
+    fn running<'a>(&'a self, threads: &'a [Settings]) -> BoxFuture<'a, Vec<McpServerSnapshot>> {
+        Box::pin(async move {
+            let instances = self.existing(threads);
+            let deadline = Instant::now() + SNAPSHOT_WAIT;
+            let snapshots = instances
+                .iter()
+                .map(|it| self.snapshot(&it.server, Some(it.state()), deadline));
+            let mut snapshots = join_all(snapshots).await;
+            snapshots.sort_by(|first, second| first.name.cmp(&second.name));
+            snapshots
+        })
+    }
+
+    fn rule_names(&self, server: &str, tool: &str) -> Vec<String> {
+        restraining_names(server, tool)
     }
 
     fn subscribe(&self, listener: McpListener) {
@@ -401,6 +436,7 @@ async fn add_state(
     snapshot: &mut McpServerSnapshot,
     server: &McpServer,
     state: Option<InstanceState>,
+    deadline: Instant,
 ) {
     match state {
         None if !server.enabled => snapshot.state = McpServerState::Disabled,
@@ -415,7 +451,7 @@ async fn add_state(
             let tools = tools.map(|it| (it.name.clone(), it.definition.clone()));
             snapshot.tools = tools.collect();
             if session.has_resources {
-                let resources = timeout(SNAPSHOT_WAIT, resources(&session.peer)).await;
+                let resources = timeout_at(deadline, resources(&session.peer)).await;
                 let (resources, templates) = resources.unwrap_or_default();
                 snapshot.resources = resources;
                 snapshot.resource_templates = templates;

@@ -53,14 +53,48 @@ fn is_accepted(it: char) -> bool {
     it.is_ascii_alphanumeric() || matches!(it, '_' | '-')
 }
 
-/// Returns the name that rules use for a tool: `SERVER.TOOL`.
+/// Returns the name that rules use for a tool: `SERVER.TOOL`. The name of a server with a dot is
+/// quoted, so that the first dot outside of quotes separates it from the tool.
 pub(crate) fn rule_name(server: &str, tool: &str) -> String {
+    match server.contains(['.', '"']) {
+        true => format!("{server:?}.{tool}"),
+        false => plain_rule_name(server, tool),
+    }
+}
+
+/// Returns all names by which a rule can restrain a tool.
+pub(crate) fn restraining_names(server: &str, tool: &str) -> Vec<String> {
+    let mut names = vec![
+        model_name(server, tool),
+        rule_name(server, tool),
+        plain_rule_name(server, tool),
+    ];
+    names.dedup();
+    names
+}
+
+/// Returns the name without quotes. It may also be that of a tool of another server, so no rule
+/// allows a tool by it.
+fn plain_rule_name(server: &str, tool: &str) -> String {
     format!("{server}.{tool}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rule_names_of_two_tools_differ() {
+        assert_eq!(rule_name("files", "read.file"), "files.read.file");
+        assert_eq!(rule_name("git.hub", "x"), r#""git.hub".x"#);
+        assert_ne!(rule_name("git.hub", "x"), rule_name("git", "hub.x"));
+        assert_ne!(rule_name("\"a", "b\".c"), rule_name("a\".b", "c"));
+        let names = ["mcp__git_hub__x_", r#""git.hub".x"#, "git.hub.x"];
+        for (name, expected) in restraining_names("git.hub", "x").iter().zip(names) {
+            assert!(name.starts_with(expected), "{name}");
+        }
+        assert_eq!(restraining_names("git", "x"), ["mcp__git__x", "git.x"]);
+    }
 
     #[test]
     fn names_are_accepted_by_vendors_and_differ() {

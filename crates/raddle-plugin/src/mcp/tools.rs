@@ -22,7 +22,7 @@ use super::elicitation::CallUser;
 use super::instance::{Instance, InstanceState};
 use super::registry::{ConnectedTool, McpRegistry, identity};
 use super::search;
-use super::tool_name::PREFIX;
+use super::tool_name::{PREFIX, restraining_names};
 use super::tool_table::McpTool;
 
 /// Name of the tool that waits for servers which are not connected.
@@ -386,9 +386,10 @@ impl Tools for McpTools {
             None => self.built_in.names(settings, call),
             Some(ParsedCall::Server { name, .. }) => {
                 let connected = self.registry.tool(settings, &name);
-                let rule_name = connected.map(|it| it.tool.rule_name.clone());
-                let names = [call.tool.clone(), name];
-                names.into_iter().chain(rule_name).collect()
+                let rule_names =
+                    connected.map(|it| restraining_names(&it.instance.server.name, &it.tool.name));
+                let names = [call.tool.clone(), name].into_iter();
+                names.chain(rule_names.into_iter().flatten()).collect()
             }
             Some(_) => vec![call.tool.clone()],
         }
@@ -410,8 +411,15 @@ impl Tools for McpTools {
                     ToolResult::new(ItemStatus::Completed, job.item.body, output)
                 }
                 Some(ParsedCall::Wait) => {
-                    let output = this.wait(&job.settings).await;
-                    ToolResult::new(ItemStatus::Completed, job.item.body, output)
+                    let (status, output) = tokio::select! {
+                        biased;
+                        output = this.wait(&job.settings) => (ItemStatus::Completed, output),
+                        () = job.stopped => {
+                            let why = "The wait was stopped by the user.".to_owned();
+                            (ItemStatus::Interrupted, Output::failure(why))
+                        }
+                    };
+                    ToolResult::new(status, job.item.body, output)
                 }
                 Some(ParsedCall::Unreadable(why)) => cannot(job.item.body, why),
             }

@@ -1,1 +1,2 @@
+pub(crate) mod installed;
 pub(crate) mod list;

@@ -170,9 +170,7 @@ pub(crate) fn refused(id: ThreadId, error: AgentError) -> WireError {
         }
         // Clients recognise the first sentence.
         AgentError::Archived => {
-            let what = format!(
-                "session {id} is archived. Restore it with thread/unarchive, then resume it"
-            );
+            let what = format!("session {id} is archived. Restore it with thread/unarchive first");
             WireError::Refused(what.into())
         }
         error => failed(error),

@@ -415,6 +415,7 @@ fn reset(settings: &Settings) -> Settings {
             // A limit on reads stays: without it the thread could read more than before.
             reads: settings.sandbox.reads().map(<[String]>::to_vec),
         },
+        sandbox_without_grants: None,
         profile: None,
         client_tools: Vec::new(),
         no_environment: settings.no_environment,

@@ -11,6 +11,7 @@ mod limited_reads;
 mod log_spans;
 mod log_volume;
 mod mcp;
+mod mcp_servers;
 mod progress;
 mod swapped_folders;
 mod tool_gate;

@@ -1,6 +1,6 @@
 //! Threads as they are on the wire.
 
-use raddle_core::ports::Summary;
+use raddle_core::ports::{Summary, TurnEntry};
 use raddle_core::*;
 
 use crate::fixtures;
@@ -40,5 +40,34 @@ fn a_loaded_thread_shows_its_status() {
                 "{line}"
             );
         }
+    }
+}
+
+/// An interruption that no client asked for is explained.
+#[test]
+fn a_turn_that_ended_with_its_server_has_an_error() {
+    let requested = Cause::Client { principal: None };
+    for (cause, expected) in [
+        (
+            Cause::OwnerLost {},
+            Some("the server ended unexpectedly during this turn"),
+        ),
+        (
+            Cause::Shutdown {},
+            Some("the server was shut down during this turn"),
+        ),
+        (requested, None),
+    ] {
+        let turn = turn_view(&TurnEntry {
+            turn: "t1".into(),
+            root: None,
+            from: Seq::ZERO,
+            started_at: Timestamp(1000),
+            ended: Some((TurnEnd::Interrupted(cause), Timestamp(2000))),
+        });
+        assert_eq!(turn.status, raddle_protocol::TurnStatus::Interrupted);
+        let message = turn.error.map(|it| it.message);
+        let actual = message.as_deref().and_then(|it| it.split(';').next());
+        assert_eq!(actual, expected);
     }
 }

@@ -165,3 +165,43 @@ fn budgets_of_the_operator_override_those_of_the_thread() {
     let used = [(Scope::Turn, Measure::Tokens, u64::MAX)];
     assert_eq!(none.call_objection(&settings, None, &used), None);
 }
+
+/// A denial binds clients, whoever wrote it. A managed rule that asks does too, because a client's
+/// call cannot be approved.
+#[test]
+fn rules_about_tools_bind_clients() {
+    let mut policy = policy(&[
+        "deny managed tool web.*",
+        "deny tool mcp__files__*",
+        "ask managed tool mail.send",
+        "ask tool notes.*",
+        "allow managed tool mail.*",
+    ]);
+    let settings = Settings::default();
+    for (names, expected) in [
+        (
+            &["web.get"][..],
+            "the managed rule `tool web.*` forbids it; ask the operator",
+        ),
+        (
+            &["files.read", "mcp__files__read"],
+            "the rule `tool mcp__files__*` forbids it",
+        ),
+        (
+            &["mail.send"],
+            "the managed rule `tool mail.send` requires an approval",
+        ),
+        (&["mail.read"], "nothing"),
+        (&["notes.add"], "nothing"),
+    ] {
+        let names: Vec<String> = names.iter().map(|it| (*it).to_owned()).collect();
+        let objection = policy.objection_to_tool(&names, &settings);
+        let objection = objection.unwrap_or_else(|| "nothing".to_owned());
+        assert!(objection.starts_with(expected), "{names:?}: {objection}");
+    }
+    // The thread was started before the operator allowed less.
+    policy.managed.sandboxes = Some(Vec::new());
+    let objection = policy.objection_to_tool(&["notes.add".to_owned()], &settings);
+    let expected = "the managed policy does not allow the sandbox read-only; it allows none";
+    assert_eq!(objection.as_deref(), Some(expected));
+}

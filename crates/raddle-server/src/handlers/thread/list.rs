@@ -85,8 +85,12 @@ fn query(params: ThreadListParams) -> Result<ListQuery, WireError> {
             return Err(lists::unknown("sortKey", &key, ThreadSortKey::KNOWN));
         }
     };
+    let archived = params.archived.unwrap_or_default();
     Ok(ListQuery {
-        archived: params.archived.unwrap_or_default(),
+        archived,
+        // Clients start threads that they never use. As in the reference, only the list of archived
+        // threads has those.
+        used: !archived,
         cwds,
         providers: params.model_providers.unwrap_or_default(),
         sources: Some(lists::sources(params.source_kinds)),

@@ -52,10 +52,8 @@ impl PathAdmission {
     pub(crate) async fn of(state: &ServerState, session: &Session) -> Self {
         let mut within = None;
         if session.is_observer() {
-            let mut threads: Vec<_> = session.threads().iter().copied().collect();
-            threads.extend(session.relay.threads());
             let mut folders = Vec::new();
-            for id in threads {
+            for id in session.followed_threads() {
                 if let Ok(peek) = state.threads.peek(id).await {
                     let settings = peek.thread.settings();
                     let roots = std::iter::once(&settings.cwd).chain(&settings.roots);

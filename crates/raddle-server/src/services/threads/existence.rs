@@ -18,7 +18,7 @@ pub(crate) async fn check_exists(
     peek.map(drop).map_err(|error| refused(id, error))
 }
 
-/// Returns the settings of a thread's turns, with what the user granted. Opens no thread.
+/// Returns the settings of a thread's turns, without rights that the user granted. Opens no thread.
 pub(crate) async fn settings_of(
     state: &ServerState,
     id: Option<ThreadId>,

@@ -16,8 +16,11 @@ async fn limits() {
     let harness = Harness::new();
     let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
-    for _ in 0..101 {
-        client.start_thread().await;
+    for number in 0..101 {
+        let thread = client.start_thread().await;
+        let name = json!({"threadId": thread, "name": number.to_string()});
+        client.ask("thread/name/set", name).await.expect("a name");
+        assert_eq!(client.next().await["method"], "thread/name/updated");
     }
     for (limit, count) in [
         (json!(null), 25),

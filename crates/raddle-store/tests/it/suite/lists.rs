@@ -17,6 +17,7 @@ super::for_each_journal!(
     only_those_of_a_folder,
     a_summary_is_that_of_the_thread,
     a_deleted_thread_is_not_listed,
+    an_unused_thread_can_be_left_out,
     a_copy_is_listed_once_it_is_its_own,
     an_invalid_cursor_is_rejected,
 );
@@ -42,6 +43,17 @@ pub(super) async fn threads(journal: &impl Journal, count: usize) -> Vec<ThreadS
         scripts.push(script);
     }
     scripts
+}
+
+async fn an_unused_thread_can_be_left_out(journal: impl Journal + Pages) {
+    let mut scripts = threads(&journal, 3).await;
+    scripts[1].turn(&journal, "t", "hi").await;
+    let used = ListQuery {
+        used: true,
+        ..query(10)
+    };
+    assert_eq!(ids(&journal.list(used).await.unwrap()), [scripts[1].thread]);
+    assert_eq!(journal.list(query(10)).await.unwrap().entries.len(), 3);
 }
 
 async fn newest_first(journal: impl Journal + Pages) {

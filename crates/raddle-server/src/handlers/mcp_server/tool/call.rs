@@ -24,8 +24,9 @@ async fn response(
 ) -> Result<McpServerToolCallResponse, WireError> {
     let settings = threads::settings_of(state, Some(params.thread_id)).await?;
     let settings = settings.unwrap_or_default();
-    let name = format!("{}.{}", params.server, params.tool);
-    if let Some(objection) = state.threads.objection_to_tool(name).await {
+    let names = state.mcp.rule_names(&params.server, &params.tool);
+    let objection = state.threads.objection_to_tool(&names, &settings).await;
+    if let Some(objection) = objection {
         return Err(WireError::Refused(objection.into()));
     }
     let called = state

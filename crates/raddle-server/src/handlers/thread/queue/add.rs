@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use raddle_core::{Command, Enqueue};
+use raddle_agent::AgentError;
+use raddle_core::{Command, Enqueue, Thread};
 use raddle_protocol::ThreadQueueAddResponse;
 use raddle_protocol::methods::ThreadQueueAdd;
 
@@ -23,6 +24,12 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadQueueAdd>) 
         Err(error) => return reply.error(error),
     };
     let id = params.thread_id;
+    // Any other problem with the thread is reported by the command.
+    if let Ok(thread) = state.threads.get(id).await
+        && let Ok(true) = thread.inspect(Thread::is_archived).await
+    {
+        return reply.error(threads::refused(id, AgentError::Archived));
+    }
     let item = message.item.clone();
     let enqueue = Command::Enqueue(Enqueue {
         message,

@@ -1,0 +1,8 @@
+//! `plugin/installed`.
+
+use crate::client::play;
+
+#[tokio::test]
+async fn conversation() {
+    play("plugin/installed").await;
+}
