@@ -76,8 +76,7 @@ impl<M: Method> Call<M> {
 
     /// Like [`Self::on_disk`], for files in the server's own home. All connections share these
     /// threads, so a connection whose own threads all block does not hold up the configuration's
-    /// lane.
-    /// `after` runs once the response is sent.
+    /// lane. `after` runs once the response is sent.
     pub(crate) async fn at_home<F, A>(self, state: Arc<ServerState>, work: F, after: A)
     where
         F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
