@@ -25,6 +25,7 @@ _SECRETS = ["OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "RADDLE_S
 _ITEM_BYTES_MAX = 512 << 10
 _BODY_BYTES_MAX = 256 << 10
 _LOG_BYTES_MAX = 8 << 20
+_PROGRESS_BYTES_MAX = 1 << 10
 #: Peak memory of the process, in KiB: a few messages of the largest size, for all servers together.
 _MEMORY_KIB_MAX = 512 << 10
 #: The folder of a check may be in /tmp, which sandboxed processes may write by default.
@@ -133,6 +134,7 @@ def _calls(bench, line):
     asked = [json.loads(it) for it in client.lines]
     asked = [it["method"] for it in asked if "id" in it and "method" in it]
     require_equal("requests that reached the client", asked, [])
+    _require_own_progress(client)
     for body in model.bodies():
         size = len(json.dumps(body))
         require(size < _BODY_BYTES_MAX, f"a model call has {size} bytes")
@@ -162,6 +164,17 @@ def _play(client, case):
         require(re.search(case.text, text), f"{what}: the text is {text[:1000]!r}")
         require("forged" not in json.dumps(item), f"{what}: a forged answer counted")
         require(len(json.dumps(item)) < _ITEM_BYTES_MAX, f"{what}: the item has {len(json.dumps(item))} bytes")
+
+
+def _require_own_progress(client):
+    """Clients get short progress of the call that reports it, and none of others."""
+    messages = [json.loads(it) for it in client.lines]
+    started = [it["params"]["item"] for it in messages if it.get("method") == "item/started"]
+    own = {it["id"] for it in started if it.get("server") == "progress"}
+    progress = [it["params"] for it in messages if it.get("method") == "item/mcpToolCall/progress"]
+    require_equal("the calls with progress", {it["itemId"] for it in progress}, own)
+    longest = max(len(it["message"].encode()) for it in progress)
+    require(longest <= _PROGRESS_BYTES_MAX, f"a progress message has {longest} bytes")
 
 
 def _require_unconnected(client):

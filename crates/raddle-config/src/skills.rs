@@ -125,6 +125,16 @@ pub fn is_enabled(config: &State, name: &str, path: &str) -> bool {
     by_path.or_else(by_name).unwrap_or(true)
 }
 
+/// Whether two configurations have the same settings of skills.
+pub fn has_same_settings(first: &State, second: &State) -> bool {
+    let entries_of = |config: &State| {
+        let all = config.layers.each();
+        let all = all.map(|layer| entries(&layer.table).to_vec());
+        all.collect::<Vec<Vec<toml::Value>>>()
+    };
+    entries_of(first) == entries_of(second)
+}
+
 /// Returns the setting of the strongest entry that is selected.
 fn setting(config: &State, is_selected: impl Fn(&toml::Value) -> bool) -> Option<bool> {
     let strongest_first = config.layers.each().rev();

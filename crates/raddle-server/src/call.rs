@@ -71,25 +71,27 @@ impl<M: Method> Call<M> {
         F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
     {
         let disk = self.session.disk.clone();
-        self.on(&disk, work).await;
+        self.on(&disk, work, || {}).await;
     }
 
     /// Like [`Self::on_disk`], for files in the server's own home. All connections share these
     /// threads, so a connection whose own threads all block does not hold up the configuration's
-    /// lane.
-    pub(crate) async fn at_home<F>(self, state: Arc<ServerState>, work: F)
+    /// lane. `after` runs once the response is sent.
+    pub(crate) async fn at_home<F, A>(self, state: Arc<ServerState>, work: F, after: A)
     where
         F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
+        A: FnOnce() + Send + 'static,
     {
         let home = state.home.clone();
         // The server may end while the work waits for the disk.
         drop(state);
-        self.on(&home, work).await;
+        self.on(&home, work, after).await;
     }
 
-    async fn on<F>(self, disk: &DiskExecutor, work: F)
+    async fn on<F, A>(self, disk: &DiskExecutor, work: F, after: A)
     where
         F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
+        A: FnOnce() + Send + 'static,
     {
         let Self {
             params,
@@ -101,7 +103,11 @@ impl<M: Method> Call<M> {
             Err(error) => return reply.error(error),
         };
         // Responds on that thread, because serialising a long response takes time too.
-        let _ = permit.run(move || reply.finish(work(params))).await;
+        let responding = move || {
+            reply.finish(work(params));
+            after();
+        };
+        let _ = permit.run(responding).await;
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod sandbox_policy;
 pub(crate) mod search_sessions;
 pub(crate) mod searches;
 pub(crate) mod skill_roots;
+pub(crate) mod skill_settings;
 pub(crate) mod skills;
 pub(crate) mod threads;
 pub(crate) mod watches;

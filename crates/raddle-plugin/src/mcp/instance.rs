@@ -59,7 +59,7 @@ pub(crate) struct Failure {
     pub(crate) text: String,
     /// Whether the server requires a login.
     pub(crate) needs_login: bool,
-    /// What the user can do.
+    /// Remedy for the user.
     pub(crate) advice: &'static str,
 }
 

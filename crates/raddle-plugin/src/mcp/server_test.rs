@@ -29,7 +29,7 @@ pub struct ServerTest {
     pub name: String,
     /// Time until it had listed its tools, or had failed.
     pub duration: Duration,
-    /// What it offers, or why it cannot be used.
+    /// Its offer, or the reason why it cannot be used.
     pub outcome: Result<ServerOffer, ServerFailure>,
 }
 
@@ -54,7 +54,7 @@ pub struct ServerOffer {
 pub struct ServerFailure {
     /// The error, with the end of the server's stderr.
     pub cause: String,
-    /// What the user can do.
+    /// Remedy for the user.
     pub advice: &'static str,
 }
 

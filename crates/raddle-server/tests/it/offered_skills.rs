@@ -215,6 +215,8 @@ async fn a_disabled_skill_is_absent_from_the_next_turn_on() {
     ] {
         let written = case.client.ask("skills/config/write", params).await;
         assert_eq!(written, Ok(json!({"effectiveEnabled": false})));
+        let notification = case.client.next().await;
+        assert_eq!(notification["method"], "skills/changed");
     }
     let (notes, _) = case.say("$tidy and $ship").await;
     assert!(notes.contains("no longer available"), "{notes}");

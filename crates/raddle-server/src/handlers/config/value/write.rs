@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use raddle_protocol::ConfigEdit;
 use raddle_protocol::methods::ConfigValueWrite;
+use raddle_protocol::{ConfigEdit, ConfigValueWriteParams};
 
 use crate::call::Call;
 use crate::services::ServerState;
+use crate::services::skill_settings::SkillSettings;
 
 pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ConfigValueWrite>) {
     let (config, writer) = (state.config.clone(), call.session.config_writer());
-    call.at_home(state, move |params| {
+    let skill_settings = SkillSettings::of(&state);
+    let announce = move || skill_settings.announce_change();
+    let work = move |params: ConfigValueWriteParams| {
         let edit = ConfigEdit {
             key_path: params.key_path,
             value: params.value,
@@ -22,6 +25,6 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ConfigValueWrite>
             params.file_path.as_deref(),
             writer,
         )?)
-    })
-    .await;
+    };
+    call.at_home(state, work, announce).await;
 }

@@ -7,18 +7,21 @@ use raddle_protocol::methods::SkillsConfigWrite;
 use raddle_protocol::{SkillsConfigWriteParams, SkillsConfigWriteResponse};
 
 use crate::call::Call;
+use crate::services::skill_settings::SkillSettings;
 use crate::services::skills::NAME_BYTES_MAX;
 use crate::services::{ServerState, files};
 use crate::wire_error::WireError;
 
 pub(crate) async fn handle(state: Arc<ServerState>, call: Call<SkillsConfigWrite>) {
     let (config, writer) = (state.config.clone(), call.session.config_writer());
-    call.at_home(state, move |params| {
+    let skill_settings = SkillSettings::of(&state);
+    let announce = move || skill_settings.announce_change();
+    let work = move |params: SkillsConfigWriteParams| {
         let enabled = params.enabled;
         let effective_enabled = selector(params)?.write(&config, enabled, writer)?;
         Ok(SkillsConfigWriteResponse { effective_enabled })
-    })
-    .await;
+    };
+    call.at_home(state, work, announce).await;
 }
 
 fn selector(params: SkillsConfigWriteParams) -> Result<SkillSelector, WireError> {

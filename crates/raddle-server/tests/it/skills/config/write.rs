@@ -23,6 +23,7 @@ async fn entries_of_other_layers_are_not_copied() {
         let params = json!({"name": name, "enabled": enabled});
         let written = client.ask("skills/config/write", params).await;
         assert_eq!(written, Ok(json!({"effectiveEnabled": enabled})), "{name}");
+        assert_eq!(client.next().await["method"], "skills/changed", "{name}");
         let text = std::fs::read_to_string(harness.config()).expect("a file");
         let has_ship = name == "ship";
         assert_eq!(text.contains("ship"), has_ship, "{text}");
