@@ -177,7 +177,7 @@ impl McpRegistry {
 
     /// Returns the instances that run for threads with one of these settings, one of each server.
     fn existing(&self, threads: &[Settings]) -> Vec<Arc<Instance>> {
-        let servers = self.inner.config.current().servers;
+        let servers = self.inner.deps.config.current().servers;
         let instances = self.instances();
         let of_server = |server: &Arc<McpServer>| {
             let keys = threads
