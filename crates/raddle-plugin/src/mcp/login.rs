@@ -5,8 +5,7 @@ use std::path::Path;
 use raddle_config::{McpServer, McpTransport};
 use raddle_core::ports::{McpError, McpLogin};
 use raddle_model::ModelClient;
-
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::oauth::{LoginOptions, OauthError, ServerTokens, StartedLogin, start_login};
 
@@ -25,10 +24,7 @@ pub async fn log_in(
     client: ModelClient,
 ) -> Result<McpLogin, McpError> {
     let tokens = tokens(home, server, client)?;
-    let permit = OPEN_LOGINS.try_acquire().map_err(|_| {
-        let why = format!("{LOGINS_MAX} logins are open; complete one of them, or try again later");
-        McpError::Failed(why)
-    })?;
+    let permit = reserve()?;
     let options = LoginOptions {
         scopes,
         ..LoginOptions::default()
@@ -40,6 +36,14 @@ pub async fn log_in(
             let _permit = permit;
             end.await.map_err(failed)
         }),
+    })
+}
+
+/// Reserves one of the logins that may be open at once.
+fn reserve() -> Result<SemaphorePermit<'static>, McpError> {
+    OPEN_LOGINS.try_acquire().map_err(|_| {
+        let why = format!("{LOGINS_MAX} logins are open; complete one of them, or try again later");
+        McpError::Failed(why)
     })
 }
 
@@ -92,4 +96,20 @@ pub(super) fn tokens(
 
 fn failed(error: OauthError) -> McpError {
     McpError::Failed(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_logins_are_limited() {
+        let mut open: Vec<_> = (0..LOGINS_MAX)
+            .map(|_| reserve().expect("a login"))
+            .collect();
+        let refused = reserve().err().map(|it| it.to_string()).unwrap_or_default();
+        assert!(refused.starts_with("16 logins are open"), "{refused}");
+        open.pop();
+        assert!(reserve().is_ok());
+    }
 }

@@ -30,8 +30,8 @@ use super::login;
 use super::tool_name::restraining_names;
 use super::tool_table::McpTool;
 
-/// How long a client that asks for the state of servers waits for those that start, and for lists of
-/// resources.
+/// How long a client that asks for the state of servers waits for those that start, and for lists
+/// of resources.
 const SNAPSHOT_WAIT: Duration = Duration::from_secs(5);
 
 /// Resources of a server that a snapshot contains.
@@ -163,7 +163,7 @@ impl McpRegistry {
         if servers.is_empty() {
             return Vec::new();
         }
-        // Rights that the user grants are for commands. A server would have to start again for them.
+        // Rights that the user grants are for commands. A server would have to start again.
         let settings = &settings.without_grants();
         let mut instances = self.instances();
         instances.retain(|_, it| !it.is_stopped());

@@ -52,7 +52,8 @@ fn rules_and_limits_bind_the_calls_of_clients() {
     answer(&mut pipes, "mcpServerStatus/list", of_first);
     let mut call = || {
         let params = json!({
-            "threadId": threads[0], "server": "demo", "tool": "add", "arguments": { "a": 2, "b": 3 },
+            "threadId": threads[0], "server": "demo", "tool": "add",
+            "arguments": { "a": 2, "b": 3 },
         });
         let answered = answer(&mut pipes, "mcpServer/tool/call", params);
         let text = &answered["result"]["content"][0]["text"];
