@@ -24,8 +24,9 @@ use sha2::{Digest, Sha256};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::call::Call;
+use super::connection::ConnectError;
 use super::instance::{Instance, InstanceState, Session};
-use super::launch::{LaunchDeps, Operator};
+use super::launch::{LaunchDeps, NetworkAccess, Operator};
 use super::login;
 use super::tool_name::restraining_names;
 use super::tool_table::McpTool;
@@ -433,6 +434,11 @@ impl McpServers for McpRegistry {
             let found = servers.into_iter().find(|it| it.name == server);
             let found = found.ok_or_else(|| McpError::UnknownServer(server.to_owned()))?;
             let deps = &self.inner.deps;
+            let operator = deps.operator.clone();
+            let network = tokio::task::spawn_blocking(move || operator.network()).await;
+            if matches!(network, Ok(NetworkAccess::None) | Err(_)) {
+                return Err(McpError::Failed(ConnectError::NetworkOff.to_string()));
+            }
             let login = login::log_in(&deps.home, &found, scopes, deps.client.clone()).await?;
             let this = self.clone();
             Ok(McpLogin {

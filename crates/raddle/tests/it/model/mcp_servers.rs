@@ -101,3 +101,25 @@ fn an_observer_starts_no_server() {
     let listed = answer(&mut pipes, "mcpServerStatus/list", json!({}));
     assert_eq!(listed["result"]["data"], json!([]), "{listed}");
 }
+
+#[test]
+fn no_client_logs_in_while_the_network_is_off() {
+    let folder = TempDir::new().expect("a folder");
+    let policy = folder.path().join("policy.toml");
+    fs::write(&policy, "network = false\n").expect("a file");
+    let variable = policy.display().to_string();
+    let arguments = ["-c", "mcp_servers.web.url='http://127.0.0.1:9/mcp'"];
+    let mut server = TestServer::start_with(&arguments, &[("RADDLE_MANAGED_POLICY", &variable)]);
+    let mut pipes = server.pipes();
+    pipes.hello();
+    let refused = answer(
+        &mut pipes,
+        "mcpServer/oauth/login",
+        json!({ "name": "web" }),
+    );
+    let message = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(
+        message.contains("the managed policy keeps the network off"),
+        "{refused}"
+    );
+}
