@@ -35,7 +35,14 @@ fn rules_and_limits_bind_the_calls_of_clients() {
     let policy = folder.path().join("policy.toml");
     fs::write(&policy, "").expect("a file");
     let variable = policy.display().to_string();
-    let mut server = TestServer::start_with(&[], &[("RADDLE_MANAGED_POLICY", &variable)]);
+    // The home lies in `/tmp`, which would be writable.
+    let arguments = [
+        "-c",
+        "sandbox_workspace_write.exclude_slash_tmp=true",
+        "-c",
+        "sandbox_workspace_write.exclude_tmpdir_env_var=true",
+    ];
+    let mut server = TestServer::start_with(&arguments, &[("RADDLE_MANAGED_POLICY", &variable)]);
     let (home, mut pipes) = (server.home().to_owned(), server.pipes());
     pipes.hello();
     let (work, other) = (home.join("work"), home.join("other"));
