@@ -29,8 +29,8 @@ impl SessionStart {
     }
 }
 
-/// The first input of a session. Unless it is accepted, the text of the session's hooks is lost with
-/// it, and they run again.
+/// The first input of a session. Unless it is accepted, the text of the session's hooks is lost
+/// with it, and they run again.
 struct FirstInput<'a>(Option<&'a SessionStart>);
 
 impl Drop for FirstInput<'_> {

@@ -35,8 +35,8 @@ impl Policy {
         self.managed_denial(script).or_else(by_sandbox)
     }
 
-    /// Returns the objection to a tool, known by these names, that a client calls itself in a thread
-    /// with these settings; `None` if it is allowed. Outside a turn there is no request for
+    /// Returns the objection to a tool, known by these names, that a client calls itself in a
+    /// thread with these settings; `None` if it is allowed. Outside a turn there is no request for
     /// approval, so a managed rule that asks forbids the call too.
     pub fn objection_to_tool(&self, names: &[String], settings: &Settings) -> Option<String> {
         if let Some(objection) = self.managed.objection(settings) {
@@ -64,7 +64,8 @@ impl Policy {
                 format!("the managed rule `{rule}` forbids it; {reason}")
             }
             _ => format!(
-                "the managed rule `{rule}` requires an approval, which only a call of the agent can get"
+                "the managed rule `{rule}` requires an approval, which only a call of the agent can \
+                 get"
             ),
         })
     }

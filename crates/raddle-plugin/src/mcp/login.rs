@@ -5,8 +5,7 @@ use std::path::Path;
 use raddle_config::{McpServer, McpTransport};
 use raddle_core::ports::{McpError, McpLogin};
 use raddle_model::ModelClient;
-
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::connection::headers;
 use super::http::HttpClient;
@@ -27,10 +26,7 @@ pub async fn log_in(
     client: ModelClient,
 ) -> Result<McpLogin, McpError> {
     let tokens = tokens(home, server, client.clone())?;
-    let permit = OPEN_LOGINS.try_acquire().map_err(|_| {
-        let why = format!("{LOGINS_MAX} logins are open; complete one of them, or try again later");
-        McpError::Failed(why)
-    })?;
+    let permit = reserve()?;
     let mut options = LoginOptions {
         oauth: server.oauth.clone(),
         challenge: challenge(server, client).await,
@@ -58,6 +54,14 @@ async fn challenge(server: &McpServer, client: ModelClient) -> Option<String> {
     HttpClient::new(client)
         .request_challenge(url, &headers)
         .await
+}
+
+/// Reserves one of the logins that may be open at once.
+fn reserve() -> Result<SemaphorePermit<'static>, McpError> {
+    OPEN_LOGINS.try_acquire().map_err(|_| {
+        let why = format!("{LOGINS_MAX} logins are open; complete one of them, or try again later");
+        McpError::Failed(why)
+    })
 }
 
 /// Forgets the login at a server. Returns whether there was one.
@@ -109,4 +113,20 @@ pub(super) fn tokens(
 
 fn failed(error: OauthError) -> McpError {
     McpError::Failed(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_logins_are_limited() {
+        let mut open: Vec<_> = (0..LOGINS_MAX)
+            .map(|_| reserve().expect("a login"))
+            .collect();
+        let refused = reserve().err().map(|it| it.to_string()).unwrap_or_default();
+        assert!(refused.starts_with("16 logins are open"), "{refused}");
+        open.pop();
+        assert!(reserve().is_ok());
+    }
 }

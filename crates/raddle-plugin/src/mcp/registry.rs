@@ -23,15 +23,16 @@ use sha2::{Digest, Sha256};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::call::Call;
+use super::connection::ConnectError;
 use super::instance::{Instance, InstanceState, Session};
 use super::launch::LaunchDeps;
 use super::login;
 use super::tool_name::restraining_names;
 use super::tool_table::McpTool;
-use crate::process::ProcessStarter;
+use crate::process::{NetworkAccess, ProcessStarter};
 
-/// How long a client that asks for the state of servers waits for those that start, and for lists of
-/// resources.
+/// How long a client that asks for the state of servers waits for those that start, and for lists
+/// of resources.
 const SNAPSHOT_WAIT: Duration = Duration::from_secs(5);
 
 /// Resources of a server that a snapshot contains.
@@ -123,7 +124,7 @@ impl McpRegistry {
         if servers.is_empty() {
             return Vec::new();
         }
-        // Rights that the user grants are for commands. A server would have to start again for them.
+        // Rights that the user grants are for commands. A server would have to start again.
         let settings = &settings.without_grants();
         let mut instances = self.instances();
         instances.retain(|_, it| !it.is_stopped());
@@ -384,6 +385,11 @@ impl McpServers for McpRegistry {
             let found = servers.into_iter().find(|it| it.name == server);
             let found = found.ok_or_else(|| McpError::UnknownServer(server.to_owned()))?;
             let deps = &self.inner.deps;
+            let operator = deps.starter.operator.clone();
+            let network = tokio::task::spawn_blocking(move || operator.network()).await;
+            if matches!(network, Ok(NetworkAccess::None) | Err(_)) {
+                return Err(McpError::Failed(ConnectError::NetworkOff.to_string()));
+            }
             let login = login::log_in(&deps.home, &found, scopes, deps.client.clone()).await?;
             let this = self.clone();
             Ok(McpLogin {

@@ -35,7 +35,14 @@ fn rules_and_limits_bind_the_calls_of_clients() {
     let policy = folder.path().join("policy.toml");
     fs::write(&policy, "").expect("a file");
     let variable = policy.display().to_string();
-    let mut server = TestServer::start_with(&[], &[("RADDLE_MANAGED_POLICY", &variable)]);
+    // The home lies in `/tmp`, which would be writable.
+    let arguments = [
+        "-c",
+        "sandbox_workspace_write.exclude_slash_tmp=true",
+        "-c",
+        "sandbox_workspace_write.exclude_tmpdir_env_var=true",
+    ];
+    let mut server = TestServer::start_with(&arguments, &[("RADDLE_MANAGED_POLICY", &variable)]);
     let (home, mut pipes) = (server.home().to_owned(), server.pipes());
     pipes.hello();
     let (work, other) = (home.join("work"), home.join("other"));
@@ -52,7 +59,8 @@ fn rules_and_limits_bind_the_calls_of_clients() {
     answer(&mut pipes, "mcpServerStatus/list", of_first);
     let mut call = || {
         let params = json!({
-            "threadId": threads[0], "server": "demo", "tool": "add", "arguments": { "a": 2, "b": 3 },
+            "threadId": threads[0], "server": "demo", "tool": "add",
+            "arguments": { "a": 2, "b": 3 },
         });
         let answered = answer(&mut pipes, "mcpServer/tool/call", params);
         let text = &answered["result"]["content"][0]["text"];
@@ -99,4 +107,26 @@ fn an_observer_starts_no_server() {
     assert!(hello["result"].is_object(), "{hello}");
     let listed = answer(&mut pipes, "mcpServerStatus/list", json!({}));
     assert_eq!(listed["result"]["data"], json!([]), "{listed}");
+}
+
+#[test]
+fn no_client_logs_in_while_the_network_is_off() {
+    let folder = TempDir::new().expect("a folder");
+    let policy = folder.path().join("policy.toml");
+    fs::write(&policy, "network = false\n").expect("a file");
+    let variable = policy.display().to_string();
+    let arguments = ["-c", "mcp_servers.web.url='http://127.0.0.1:9/mcp'"];
+    let mut server = TestServer::start_with(&arguments, &[("RADDLE_MANAGED_POLICY", &variable)]);
+    let mut pipes = server.pipes();
+    pipes.hello();
+    let refused = answer(
+        &mut pipes,
+        "mcpServer/oauth/login",
+        json!({ "name": "web" }),
+    );
+    let message = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(
+        message.contains("the managed policy keeps the network off"),
+        "{refused}"
+    );
 }
