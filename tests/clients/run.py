@@ -5,7 +5,7 @@ starts a thread, runs a turn of text and quits. Then each does what its users do
 
 - The terminal client over a websocket: Esc, steering by typing, /compact, /review, the title that it
   requests in a hidden thread, /rename, /new, /fork, `resume ID` in another process, the list of
-  /resume, /model, /diff, two clients in one turn, and reconnection after the server was killed during a
+  /resume, /model, /diff, /mcp, /skills, /hooks, two clients in one turn, and reconnection after the server was killed during a
   turn and restarted.
   Over a unix socket: a turn, Esc and `resume ID`; and a turn at its default path.
   The agent's work: commands with their output, read-only commands, patches, plans, a question that the
@@ -95,6 +95,7 @@ import tui
 import tui_approvals
 import tui_diff
 import tui_hands
+import tui_plugins
 import tui_threads
 import tui_turns
 import tutorial
@@ -123,6 +124,7 @@ CHECKS = {
     **tui_approvals.CHECKS,
     **tui_hands.CHECKS,
     **tui_diff.CHECKS,
+    **tui_plugins.CHECKS,
     **python_sdk.CHECKS,
     **python_sdk_asked.CHECKS,
     **typescript_sdk.CHECKS,
