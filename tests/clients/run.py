@@ -85,6 +85,7 @@ import new_user
 import npm_clients
 import operating
 import planted
+import plugin_pages
 import pypi_clients
 import python_sdk
 import python_sdk_asked
@@ -143,6 +144,7 @@ CHECKS = {
     **mcp_conformance.CHECKS,
     **mcp_http.CHECKS,
     **mcp_page.CHECKS,
+    **plugin_pages.CHECKS,
     **mcp_hostile.CHECKS,
     **mcp_hostile_oauth.CHECKS,
     **SIDE_BY_SIDE,
