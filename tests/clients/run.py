@@ -5,7 +5,7 @@ starts a thread, runs a turn of text and quits. Then each does what its users do
 
 - The terminal client over a websocket: Esc, steering by typing, /compact, /review, the title that it
   requests in a hidden thread, /rename, /new, /fork, `resume ID` in another process, the list of
-  /resume, /model, /diff, two clients in one turn, and reconnection after the server was killed during a
+  /resume, /model, /diff, /mcp, /skills, /hooks, two clients in one turn, and reconnection after the server was killed during a
   turn and restarted.
   Over a unix socket: a turn, Esc and `resume ID`; and a turn at its default path.
   The agent's work: commands with their output, read-only commands, patches, plans, a question that the
@@ -86,6 +86,7 @@ import new_user
 import npm_clients
 import operating
 import planted
+import plugin_pages
 import pypi_clients
 import python_sdk
 import python_sdk_asked
@@ -97,6 +98,7 @@ import tui_approvals
 import tui_diff
 import tui_elicitation
 import tui_hands
+import tui_plugins
 import tui_threads
 import tui_turns
 import tutorial
@@ -126,6 +128,7 @@ CHECKS = {
     **tui_elicitation.CHECKS,
     **tui_hands.CHECKS,
     **tui_diff.CHECKS,
+    **tui_plugins.CHECKS,
     **python_sdk.CHECKS,
     **python_sdk_asked.CHECKS,
     **typescript_sdk.CHECKS,
@@ -145,6 +148,7 @@ CHECKS = {
     **mcp_elicitation.CHECKS,
     **mcp_http.CHECKS,
     **mcp_page.CHECKS,
+    **plugin_pages.CHECKS,
     **mcp_hostile.CHECKS,
     **mcp_hostile_oauth.CHECKS,
     **SIDE_BY_SIDE,

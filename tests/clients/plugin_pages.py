@@ -1,0 +1,50 @@
+"""The examples of docs/skills.md and docs/hooks.md, followed with the mock in place of a model."""
+
+import json
+
+from harness import require, require_equal
+from mock_model import MockModel
+from page_example import MOCK, PageExample, environment_of
+
+
+def skills(bench):
+    page = PageExample("skills.md")
+    files = page.named("toml")
+    require_equal("the files of the example", sorted(files), ["config.toml", "mock.toml"])
+    (text,), (script,) = page.texts("markdown"), page.texts("sh")
+    folder = bench.client_home / ".agents/skills/release"
+    _write(folder / "SKILL.md", text)
+    _write(folder / "scripts/check.sh", script, mode=0o755)
+    (bench.workspace / "Cargo.toml").touch()
+    model = MockModel(bench, script=files["mock.toml"])
+    config = bench.server_home / "config.toml"
+    config.write_text(files["config.toml"].replace(MOCK, model.address))
+    page.follow(bench, environment_of(bench), count=1)
+    # The description is in the first call of the model, and the file only where it was read.
+    first, second, *_ = (json.dumps(it["input"]) for it in model.bodies())
+    require("Cuts a release of a Rust crate." in first, "the model did not get the description")
+    rest = "Ask the user for the version"
+    require_equal("the calls with the file", (rest in first, rest in second), (False, True))
+
+
+def hooks(bench):
+    page = PageExample("hooks.md")
+    (script,), (definition,) = page.texts("sh"), page.texts("json")
+    _write(bench.client_home / "hooks/no-push", script, mode=0o755)
+    environment = environment_of(bench)
+    # The page names the file in the home of the user.
+    del environment["RADDLE_HOME"]
+    _write(bench.client_home / ".config/raddle/hooks.json", definition)
+    page.follow(bench, environment, count=4)
+
+
+def _write(path, text, mode=0o644):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+
+
+CHECKS = {
+    "skills-page": skills,
+    "hooks-page": hooks,
+}
