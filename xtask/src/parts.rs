@@ -103,6 +103,12 @@ const PARTS: &[ToolPart] = &[
             "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
         ]),
     },
+    // The official conformance suite of the Model Context Protocol.
+    ToolPart {
+        name: "mcp-conformance",
+        folder: "mcp-conformance-0.1.16",
+        recipe: Recipe::Node(&["@modelcontextprotocol/conformance@0.1.16"]),
+    },
     // Builds MCP servers over streamable HTTP, with OAuth.
     ToolPart {
         name: "fastmcp",
