@@ -49,7 +49,7 @@ def sdk(bench):
     require_equal("the number of threads", len(set(seen["threads"])), 1)
     require_equal("the number of forms", len(seen["forms"]), 2)
     for form, command in zip(seen["forms"], ["touch made", "touch another"]):
-        require(form.startswith("Run this command in ") and form.endswith(command), f"the form is {form!r}")
+        require(form.startswith("Run this command in ") and command in form, f"the form is {form!r}")
     made = [(bench.workspace / name).exists() for name in ("made", "another")]
     require_equal("the approved file and the declined one", made, [True, False])
     require(any("touch made" in it for it in seen["steps"]), f"the progress is {seen['steps']}")

@@ -16,7 +16,7 @@ async def main():
 
     async def fill_in(_context, params):
         seen["forms"].append(params.message)
-        (decision,) = [it for words, it in _DECISIONS.items() if params.message.endswith(words)]
+        (decision,) = [it for words, it in _DECISIONS.items() if words in params.message]
         return ElicitResult(action="accept", content={"decision": decision})
 
     async def step(_progress, _total, message):

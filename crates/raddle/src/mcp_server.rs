@@ -47,7 +47,7 @@ async fn serve(settings: &[Override]) -> Result<()> {
     let address = ServerAddress::Child(child(settings)?);
     let client = Client::connect(address, options, DeferredAnswers)
         .await
-        .context("the server of the threads cannot be started; its message is above")?;
+        .context("cannot start the server of the threads")?;
     let connection = stdio(ConnectionLimits::default()).context("cannot read stdin")?;
     let loss = connection.loss.clone();
     if std::io::stdin().is_terminal() {

@@ -78,9 +78,11 @@ impl Drop for CallReply {
         let call = self.running.calls().remove(&self.id);
         // A client ignores the response to a request that it has cancelled.
         if call.is_some_and(|it| *it.borrow()) {
-            tracing::debug!(id = %self.id, "a call was cancelled");
+            tracing::info!(id = %self.id, "a call of an MCP client was cancelled");
             return;
         }
+        let is_error = self.report.as_ref().is_none_or(|it| it.is_error);
+        tracing::info!(id = %self.id, is_error, "a call of an MCP client ended");
         match &self.report {
             Some(report) => self.peer.answer(&self.id, &result(report)),
             None => {

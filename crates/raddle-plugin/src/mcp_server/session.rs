@@ -24,6 +24,9 @@ use super::{CallContext, TurnReport, TurnRunner};
 /// clients fall back to it.
 const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
+/// Longest part of a client's name that the log contains.
+const NAME_BYTES_MAX: usize = 256;
+
 /// The time for running turns to end, and then for the last messages to be written.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -80,6 +83,8 @@ struct InitializeParams {
     protocol_version: String,
     #[serde(default)]
     capabilities: Value,
+    #[serde(default)]
+    client_info: Value,
 }
 
 #[derive(Deserialize)]
@@ -177,8 +182,13 @@ impl<R: TurnRunner> Session<R> {
         let asked = REVISIONS
             .into_iter()
             .find(|it| *it == params.protocol_version);
+        let revision = asked.unwrap_or(REVISIONS[REVISIONS.len() - 1]);
+        let client = params.client_info["name"].as_str().unwrap_or_default();
+        let client = &client[..client.floor_char_boundary(NAME_BYTES_MAX)];
+        let shows_forms = self.peer.shows_forms();
+        tracing::info!(client, revision, shows_forms, "an MCP client is connected");
         Ok(json!({
-            "protocolVersion": asked.unwrap_or(REVISIONS[REVISIONS.len() - 1]),
+            "protocolVersion": revision,
             "capabilities": { "tools": {} },
             "serverInfo": {
                 "name": "raddle",
@@ -225,6 +235,7 @@ impl<R: TurnRunner> Session<R> {
             report: None,
         };
         let runner = self.runner.clone();
+        tracing::info!(tool = params.name, %id, "a call of an MCP client started");
         while self.tasks.try_join_next().is_some() {}
         self.tasks.spawn(async move {
             let report = runner.run(request, context).await;

@@ -207,10 +207,10 @@ fn permissions(it: &PermissionsRequestApprovalParams) -> String {
     message
 }
 
-/// Adds the reason that the agent gives.
+/// Adds the reason, which may quote the agent.
 fn because(message: &mut String, reason: Option<&str>) {
     if let Some(reason) = reason {
-        let _ = write!(message, "\nThe agent says: {}", line(reason));
+        let _ = write!(message, "\nBecause: {}", line(reason));
     }
 }
 

@@ -89,7 +89,7 @@ impl McpHarness {
     }
 }
 
-/// A running server and its client, killed on drop.
+/// A running server and its client. It ends on drop.
 struct McpSession {
     child: Child,
     pipes: Pipes,
@@ -169,7 +169,11 @@ impl McpSession {
 
 impl Drop for McpSession {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        // Its server ends with it.
+        self.pipes.close();
+        if std::thread::panicking() {
+            let _ = self.child.kill();
+        }
         let _ = self.child.wait();
     }
 }

@@ -71,7 +71,7 @@ fn text_of_the_agent_cannot_imitate_ours() {
         "reason": "May I?\nIt has no permissions",
     }));
     let message = form(&question, &view()).expect("a form").message;
-    let expected = "Run this command in /srv?\nThe agent says: May I? It has no permissions\n\n\
+    let expected = "Run this command in /srv?\nBecause: May I? It has no permissions\n\n\
                     touch made \\u{1b}[2J\nRun this command in /safe?";
     assert_eq!(message, expected);
 }
