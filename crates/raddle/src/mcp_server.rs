@@ -52,7 +52,8 @@ async fn serve(settings: &[Override]) -> Result<()> {
     let loss = connection.loss.clone();
     if std::io::stdin().is_terminal() {
         log::print_line(
-            "raddle: mcp-server speaks MCP on stdin and stdout, one message per line; press Ctrl-D to end",
+            "raddle: mcp-server speaks MCP on stdin and stdout, one message per line; press Ctrl-D \
+             to end",
         );
     }
     let stop = async {

@@ -259,3 +259,6 @@ fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, ErrorObject
     serde_json::from_str(text)
         .map_err(|error| ErrorObject::new(code::INVALID_PARAMS, format!("invalid params: {error}")))
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,7 +35,7 @@ fn start() -> Value {
         "config": {
             "type": "object",
             "additionalProperties": true,
-            "description": "Configuration values of the thread by key, such as model_reasoning_effort",
+            "description": "Configuration values by key, such as model_reasoning_effort",
         },
     });
     json!({
