@@ -27,6 +27,7 @@ starts a thread, runs a turn of text and quits. Then each does what its users do
 - The vendors' own clients: the responses of `raddle mock` on every wire.
 - MCP servers: the reference servers of npm, the same tools in the real Codex, processes of many servers,
   servers that are hostile, and the scenarios of the official conformance suite.
+- `raddle mcp-server`: the official Python SDK, and the scenarios for servers of the conformance suite.
 - Third-party clients, unmodified: a turn, an approval and a resume, as far as each has them. They run
   side by side. Their results must be those in results.json, from which docs/clients.md is written.
 
@@ -80,6 +81,7 @@ import mcp_hostile
 import mcp_hostile_oauth
 import mcp_http
 import mcp_page
+import mcp_server_mode
 import mcp_servers
 import network
 import new_user
@@ -149,6 +151,7 @@ CHECKS = {
     **mcp_http.CHECKS,
     **mcp_page.CHECKS,
     **plugin_pages.CHECKS,
+    **mcp_server_mode.CHECKS,
     **mcp_hostile.CHECKS,
     **mcp_hostile_oauth.CHECKS,
     **SIDE_BY_SIDE,

@@ -8,13 +8,16 @@
 //! No server holds up a turn: servers start in the background, the model is offered the tools of
 //! those that are connected, and learns which are not.
 //!
+//! [`mcp_server`] is the other direction: threads as tools of an MCP server.
+//!
 //! [`CommandHooks`] runs the operator's commands on events of threads, behind the port for hooks.
 //!
-//! Below: the crate `rmcp` for the protocol, and `raddle-sandbox` for the processes. Above: the
-//! binary, which connects it to the agent.
+//! Below: the crate `rmcp` for the protocol, `raddle-sandbox` for the processes, and `raddle-rpc`
+//! for the connection of the server mode. Above: the binary, which connects it to the agent.
 
 mod hooks;
 mod mcp;
+pub mod mcp_server;
 mod process;
 
 pub use hooks::CommandHooks;

@@ -10,6 +10,7 @@ mod init;
 mod judge;
 mod login;
 mod mcp;
+mod mcp_server;
 mod model;
 mod sandbox;
 mod shell;
@@ -28,6 +29,7 @@ pub(crate) use login::{Login, Logout};
 pub(crate) use mcp::{
     McpAdd, McpCommand, McpGet, McpList, McpLogin, McpLogout, McpRemove, McpTest,
 };
+pub(crate) use mcp_server::McpServer;
 pub(crate) use model::{ModelCommand, ModelList};
 pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use shell::{Completions, Man};
@@ -157,6 +159,12 @@ pub(crate) enum Command {
     /// Add, list, test and remove MCP servers
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// Serve threads as tools of an MCP server on stdio
+    ///
+    /// Offers two tools to an MCP client: `codex` starts a thread and runs a task in it, and
+    /// `codex-reply` continues the thread. Approvals are sent to the client as elicitations, and
+    /// declined if it does not support them. Ends when stdin is closed. See docs/mcp.md.
+    McpServer(McpServer),
     /// List the available models
     #[command(subcommand)]
     Model(ModelCommand),

@@ -19,6 +19,7 @@ mod judge;
 mod log;
 mod login;
 mod mcp;
+mod mcp_server;
 mod mock;
 mod model_list;
 mod rules;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         Command::Config(command) => config::run(cli.config, command),
         Command::Hooks(command) => hooks::run(cli.config, command),
         Command::Mcp(command) => mcp::run(cli.config, command),
+        Command::McpServer(args) => mcp_server::run(cli.config, args),
         Command::Model(ModelCommand::List(args)) => model_list::run(cli.config, args),
         Command::Debug(DebugCommand::Models(args)) => debug_models::run(cli.config, args),
         Command::Shim(ShimCommand::Install(args)) => shim::install(&args),

@@ -23,6 +23,8 @@ mod judge;
 mod lifecycle;
 /// Access control: `Origin`, `Host`, tokens, addresses, the Unix socket.
 mod listeners;
+/// `raddle mcp-server`, with an MCP client.
+mod mcp_server;
 /// Turns against `raddle mock`.
 mod model;
 /// More requests than may run at once.
