@@ -1,10 +1,12 @@
-//! Rounds of an MCP call: a server that requires input gets the call again, together with it.
+//! Rounds of an MCP call: a server that requires input of the user gets the call again afterwards.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequestParams, CallToolResult, InputRequests, InputResponses};
-use rmcp::{Peer, RoleClient};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ElicitRequestParams, ErrorData, InputRequiredResult,
+};
+use rmcp::{Peer, RoleClient, ServiceError};
 use tokio::time::sleep;
 
 use super::call::{Call, CallError, OpenCalls};
@@ -16,6 +18,9 @@ const ROUNDS_MAX: u32 = 10;
 
 /// Pause before a call is sent again that required no input, doubled each time.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Code of the error with which a server requires that the user visits pages before a call.
+const PAGES_REQUIRED: i32 = -32042;
 
 impl Call {
     /// Sends the call, asks the user for the input that it requires, and waits for its result. The
@@ -35,32 +40,110 @@ impl Call {
             let sending =
                 self.send_once(params.clone(), peer, calls, &mut report, deadline.as_mut());
             let required = match sending.await {
-                Err(CallError::InputRequired(required)) => *required,
-                outcome => return outcome,
+                Err(error) => RequiredInput::of(error)?,
+                result => return result,
             };
-            params.request_state = required.request_state;
-            let inputs = required.input_requests.unwrap_or_default();
             let pause = PAUSE * 2_u32.pow(round);
-            let responses = tokio::select! {
+            tokio::select! {
                 biased;
-                responses = responses(&elicitations, inputs, pause) => responses?,
+                supplied = required.supply(&elicitations, &mut params, pause) => supplied?,
                 () = &mut self.stopped => return Err(CallError::Stopped),
                 () = deadline.as_mut() => return Err(CallError::TimedOut(self.timeout)),
-            };
-            params.input_responses = (!responses.is_empty()).then_some(responses);
+            }
         }
         Err(CallError::TooManyRounds(ROUNDS_MAX))
     }
 }
 
-/// Asks the user for the required input. Without any, the server wants the call later.
-async fn responses(
-    elicitations: &CallElicitations,
-    inputs: InputRequests,
-    pause: Duration,
-) -> Result<InputResponses, CallError> {
-    if inputs.is_empty() {
-        sleep(pause).await;
+/// Input that a server requires before it gives a result.
+#[derive(Debug)]
+enum RequiredInput {
+    /// Answers, which are sent with the call.
+    Answers(InputRequiredResult),
+    /// Pages to visit, and the error of the call without that.
+    Pages(Vec<ElicitRequestParams>, ErrorData),
+}
+
+impl RequiredInput {
+    /// Returns the input that an error requires, or the error itself.
+    fn of(error: CallError) -> Result<Self, CallError> {
+        match error {
+            CallError::InputRequired(required) => Ok(Self::Answers(*required)),
+            CallError::Service(ServiceError::McpError(error)) => match pages(&error) {
+                Some(pages) => Ok(Self::Pages(pages, error)),
+                None => Err(ServiceError::McpError(error).into()),
+            },
+            error => Err(error),
+        }
     }
-    elicitations.answer(inputs).await
+
+    /// Asks the user, and adds the answers to the call.
+    async fn supply(
+        self,
+        elicitations: &CallElicitations,
+        params: &mut CallToolRequestParams,
+        pause: Duration,
+    ) -> Result<(), CallError> {
+        match self {
+            Self::Answers(required) => {
+                let inputs = required.input_requests.unwrap_or_default();
+                // Without input, the server wants the call later.
+                if inputs.is_empty() {
+                    sleep(pause).await;
+                }
+                let responses = elicitations.answer(inputs).await?;
+                params.input_responses = (!responses.is_empty()).then_some(responses);
+                params.request_state = required.request_state;
+            }
+            Self::Pages(pages, error) => {
+                if !elicitations.visit(pages).await {
+                    return Err(ServiceError::McpError(error).into());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the pages that an error requires the user to visit.
+fn pages(error: &ErrorData) -> Option<Vec<ElicitRequestParams>> {
+    let data = error.data.as_ref();
+    let data = data.filter(|_| error.code.0 == PAGES_REQUIRED)?;
+    let questions = data.get("elicitations")?.clone();
+    let questions: Vec<ElicitRequestParams> = serde_json::from_value(questions).ok()?;
+    let is_page =
+        |it: &ElicitRequestParams| matches!(it, ElicitRequestParams::UrlElicitationParams { .. });
+    (!questions.is_empty() && questions.iter().all(is_page)).then_some(questions)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_error_may_require_pages() {
+        let page =
+            json!({"mode": "url", "message": "m", "url": "https://a.org/", "elicitationId": "e"});
+        let schema = json!({"type": "object", "properties": {}});
+        let form = json!({"mode": "form", "message": "m", "requestedSchema": schema});
+        for (code, data, expected) in [
+            (
+                PAGES_REQUIRED,
+                json!({"elicitations": [page, page]}),
+                Some(2),
+            ),
+            (PAGES_REQUIRED, json!({"elicitations": [page, form]}), None),
+            (PAGES_REQUIRED, json!({"elicitations": []}), None),
+            (PAGES_REQUIRED, json!({"elicitations": "page"}), None),
+            (PAGES_REQUIRED, json!(null), None),
+            (-32000, json!({"elicitations": [page]}), None),
+        ] {
+            let error = json!({"code": code, "message": "m", "data": data});
+            let error: ErrorData = serde_json::from_value(error).expect("an error");
+            let found = pages(&error).map(|it| it.len());
+            assert_eq!(found, expected, "{code} {data}");
+        }
+    }
 }

@@ -171,6 +171,17 @@ impl CallElicitations {
         Ok(responses)
     }
 
+    /// Asks the user to visit pages. Returns whether the user accepts all of them.
+    pub(crate) async fn visit(&self, pages: Vec<ElicitRequestParams>) -> bool {
+        for page in pages {
+            let result = self.entry.server.ask_for(&self.call, page).await;
+            if result.action != ElicitationAction::Accept {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Waits for this time. Time in which a question is open does not count.
     pub(crate) async fn timeout(&self, mut remaining: Duration) {
         let mut open = self.call.open.subscribe();
