@@ -214,7 +214,9 @@ def hostile(bench):
 
 
 def _secured(bench, token):
-    file = bench.folder / "token"
+    # The folder of the token is hidden from MCP servers, which need the workspace beside it.
+    file = bench.folder / "token" / "file"
+    file.parent.mkdir(exist_ok=True)
     file.touch(mode=0o600)
     file.write_text(token)
     auth = ["--ws-auth", "capability-token", "--ws-token-file", str(file)]
