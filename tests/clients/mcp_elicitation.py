@@ -19,6 +19,8 @@ _MESSAGE = "Please provide inputs for the following fields:"
 _CONTENT = {"name": "Ada", "check": True, "integer": 7}
 _ACCEPTED = {"action": "accept", "content": _CONTENT, "_meta": None}
 _URL = "https://example.com/loom?warp=1"
+#: The page that the reference server wants to be visited first.
+_FIRST_URL = "https://modelcontextprotocol.io"
 #: Open questions of a call at a time, and in all.
 _OPEN_MAX, _ASKED_MAX = 4, 32
 
@@ -127,6 +129,18 @@ def answers(bench):
         status, item = client.ended_call()
         require_equal(f"the end of {what}", (status, item["status"]), ("completed", "completed"))
         require(text in text_of(item), f"the result of {what} is {text_of(item)!r}")
+    # The server answers the call with an error that asks for another page first.
+    client.begin("everything", _PAGE, {"url": _URL, "errorPath": True})
+    for url in (_FIRST_URL, _URL):
+        request = client.until(_METHOD)
+        require_equal("the page", _question(request)["url"], url)
+        client.answer(request, {"action": "accept"})
+    status, item = client.ended_call()
+    require_equal("the end of a call with two pages", (status, item["status"]), ("completed", "completed"))
+    client.begin("everything", _PAGE, {"url": f"{_URL}&weft=2", "errorPath": True})
+    client.answer(client.until(_METHOD), {"action": "decline"})
+    status, item = client.ended_call()
+    require_equal("the end without the first page", (status, item["status"]), ("completed", "failed"))
     waiting = [json.dumps(it["params"]) for it in client.received("thread/status/changed")]
     require(any("waitingOnUserInput" in it for it in waiting), f"the states were {waiting}")
     client.leave()
@@ -200,7 +214,9 @@ def hostile(bench):
 
 
 def _secured(bench, token):
-    file = bench.folder / "token"
+    # The folder of the token is hidden from MCP servers, which need the workspace beside it.
+    file = bench.folder / "token" / "file"
+    file.parent.mkdir(exist_ok=True)
     file.touch(mode=0o600)
     file.write_text(token)
     auth = ["--ws-auth", "capability-token", "--ws-token-file", str(file)]

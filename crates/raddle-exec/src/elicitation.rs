@@ -59,6 +59,19 @@ pub(crate) fn about(question: &Elicitation) -> String {
     }
 }
 
+/// Returns the question: words of ours, and then text of the server.
+fn heading(question: &Elicitation) -> Vec<Quote> {
+    let lead = |server: &str| format!("the MCP server {server} asks: ");
+    match question {
+        Elicitation::Form(it) => vec![Quote::new(lead(&it.server_name), &it.message)],
+        Elicitation::Url(it) => vec![
+            Quote::new(lead(&it.server_name), &it.message),
+            Quote::new("  page: ", &it.url),
+        ],
+        _ => vec![Quote::new(about(question), "")],
+    }
+}
+
 /// Returns the answer that declines a question.
 pub(crate) fn declined() -> Value {
     json!({ "action": "decline", "content": null, "_meta": null })
@@ -72,7 +85,7 @@ impl FormProgress {
     /// Returns the lines to show, and the prompt below them.
     pub(crate) fn view(&self, question: &Elicitation) -> (Vec<Quote>, &'static str) {
         if let Some(field) = self.field(question) {
-            let mut lines = vec![Quote::new("  ", &field.title)];
+            let mut lines = vec![Quote::new("  field: ", &field.title)];
             lines.extend(
                 field
                     .options()
@@ -100,7 +113,7 @@ impl FormProgress {
                 },
             );
         }
-        let mut lines = vec![Quote::new("", about(question))];
+        let mut lines = heading(question);
         let prompt = match (question, fields(question)) {
             (Elicitation::Url(_), _) => PAGE,
             (Elicitation::Form(_), Some(fields)) => {

@@ -3,6 +3,7 @@
 mod backoff;
 mod call;
 mod call_result;
+mod call_rounds;
 mod connection;
 mod elicitation;
 mod handler;

@@ -1,18 +1,19 @@
 //! Calls of MCP tools: sending one, waiting for its result, and cancelling it.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use raddle_core::ports::BoxFuture;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientRequest,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, InputRequiredResult,
     JsonObject, ProgressNotificationParam, ProgressToken, ServerResult,
 };
 use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleClient, ServiceError};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use super::elicitation::CallElicitations;
 use super::plain_text::plain_text;
@@ -22,13 +23,6 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Longest progress message.
 const PROGRESS_BYTES_MAX: usize = 1 << 10;
-
-/// Limit: times that one MCP call is sent again with input that its server requires; beyond it,
-/// the call fails.
-const ROUNDS_MAX: u32 = 10;
-
-/// Pause before a call is sent again that required no input, doubled each time.
-const STATE_ROUND_PAUSE: Duration = Duration::from_millis(100);
 
 /// Reason why a call has no result.
 #[derive(Debug, thiserror::Error)]
@@ -42,11 +36,15 @@ pub(crate) enum CallError {
         .0.as_secs()
     )]
     TimedOut(Duration),
-    /// It needs input other than answers of the user, or too often.
-    #[error(
-        "it asks for input that is not supported: only questions to the user are, {ROUNDS_MAX} times"
-    )]
-    NeedsInput,
+    /// It needs input before it can continue.
+    #[error("it requires input")]
+    InputRequired(Box<InputRequiredResult>),
+    /// It needs input other than answers of the user.
+    #[error("it asks for input that is not supported: only questions to the user are")]
+    UnsupportedInput,
+    /// It needs input again and again.
+    #[error("it asked for input {0} times, and has no result")]
+    TooManyRounds(u32),
     /// The server refused it, or the connection failed.
     #[error(transparent)]
     Service(#[from] ServiceError),
@@ -116,7 +114,10 @@ struct OpenCall {
 impl Drop for OpenCall {
     fn drop(&mut self) {
         let mut calls = self.calls.0.lock().unwrap_or_else(PoisonError::into_inner);
-        calls.remove(&self.token);
+        // Tokens start again with each connection, so a newer call can have the same one.
+        if calls.get(&self.token).is_some_and(watch::Sender::is_closed) {
+            calls.remove(&self.token);
+        }
     }
 }
 
@@ -140,85 +141,53 @@ enum Event {
 }
 
 impl Call {
-    /// Sends the call and waits for its result. A call that is stopped or takes too long is
-    /// cancelled on the server. Time in which the user is asked does not count.
-    pub(crate) async fn send(
-        self,
+    /// Sends the call once and waits for its result. A call that is stopped or takes too long is
+    /// cancelled on the server.
+    pub(crate) async fn send_once(
+        &mut self,
+        params: CallToolRequestParams,
         peer: &Peer<RoleClient>,
         calls: &Arc<OpenCalls>,
-        mut report: impl FnMut(String),
+        report: &mut impl FnMut(String),
+        mut deadline: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<CallToolResult, CallError> {
-        let Self {
-            tool,
-            arguments,
-            timeout,
-            mut stopped,
-            elicitations,
-        } = self;
-        let mut params = CallToolRequestParams::new(tool);
-        params.arguments = arguments;
+        let (mut stopped, timeout) = (&mut self.stopped, self.timeout);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let options = PeerRequestOptions::no_options();
+        let mut handle = peer.send_request_with_option(request, options).await?;
+        let (_open, mut progress) = calls.open(handle.progress_token.clone());
         let mut next_report = Instant::now();
-        let deadline = elicitations.timeout(timeout);
-        tokio::pin!(deadline);
-        for round in 0..ROUNDS_MAX {
-            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
-            let options = PeerRequestOptions::no_options();
-            let mut handle = peer.send_request_with_option(request, options).await?;
-            let (_open, mut progress) = calls.open(handle.progress_token.clone());
-            let required = loop {
-                let event = tokio::select! {
-                    biased;
-                    response = &mut handle.rx => {
-                        let response = response.unwrap_or(Err(ServiceError::TransportClosed));
-                        Event::Response(Box::new(response))
-                    }
-                    () = &mut stopped => Event::Stopped,
-                    () = &mut deadline => Event::TimedOut,
-                    Some(text) = next_message(&mut progress, next_report) => {
-                        Event::Progress(text)
-                    }
-                };
-                let (reason, error) = match event {
-                    Event::Progress(text) => {
-                        report(text);
-                        next_report = Instant::now() + PROGRESS_INTERVAL;
-                        continue;
-                    }
-                    Event::Response(response) => {
-                        if progress.has_changed().unwrap_or(false) {
-                            report(progress.borrow_and_update().text.clone());
-                        }
-                        match response_of((*response)?)? {
-                            CallToolResponse::Complete(result) => return Ok(result),
-                            CallToolResponse::InputRequired(required) => break required,
-                            _ => return Err(ServiceError::UnexpectedResponse.into()),
-                        }
-                    }
-                    Event::Stopped => ("the user stopped it", CallError::Stopped),
-                    Event::TimedOut => ("it took too long", CallError::TimedOut(timeout)),
-                };
-                if let Err(error) = handle.cancel(Some(reason.to_owned())).await {
-                    tracing::debug!(%error, "a call of an MCP tool could not be cancelled");
-                }
-                return Err(error);
-            };
-            params.request_state = required.request_state;
-            let inputs = required.input_requests.unwrap_or_default();
-            let input = async {
-                if inputs.is_empty() {
-                    sleep(STATE_ROUND_PAUSE * 2_u32.pow(round)).await;
-                }
-                elicitations.answer(inputs).await
-            };
-            let responses = tokio::select! {
+        loop {
+            let event = tokio::select! {
                 biased;
-                responses = input => responses?,
-                () = &mut stopped => return Err(CallError::Stopped),
-                () = &mut deadline => return Err(CallError::TimedOut(timeout)),
+                response = &mut handle.rx => {
+                    let response = response.unwrap_or(Err(ServiceError::TransportClosed));
+                    Event::Response(Box::new(response))
+                }
+                () = &mut stopped => Event::Stopped,
+                () = &mut deadline => Event::TimedOut,
+                Some(text) = next_message(&mut progress, next_report) => Event::Progress(text),
             };
-            params.input_responses = (!responses.is_empty()).then_some(responses);
+            let (reason, error) = match event {
+                Event::Progress(text) => {
+                    report(text);
+                    next_report = Instant::now() + PROGRESS_INTERVAL;
+                    continue;
+                }
+                Event::Response(response) => {
+                    if progress.has_changed().unwrap_or(false) {
+                        report(progress.borrow_and_update().text.clone());
+                    }
+                    return result_of((*response)?);
+                }
+                Event::Stopped => ("the user stopped it", CallError::Stopped),
+                Event::TimedOut => ("it took too long", CallError::TimedOut(timeout)),
+            };
+            if let Err(error) = handle.cancel(Some(reason.to_owned())).await {
+                tracing::debug!(%error, "a call of an MCP tool could not be cancelled");
+            }
+            return Err(error);
         }
-        Err(CallError::NeedsInput)
     }
 }
 
@@ -232,10 +201,10 @@ async fn next_message(
     Some(progress.borrow_and_update().text.clone())
 }
 
-fn response_of(response: ServerResult) -> Result<CallToolResponse, CallError> {
+fn result_of(response: ServerResult) -> Result<CallToolResult, CallError> {
     match response {
-        ServerResult::CallToolResult(result) => Ok(result.into()),
-        ServerResult::InputRequiredResult(required) => Ok(required.into()),
+        ServerResult::CallToolResult(result) => Ok(result),
+        ServerResult::InputRequiredResult(it) => Err(CallError::InputRequired(Box::new(it))),
         _ => Err(ServiceError::UnexpectedResponse.into()),
     }
 }

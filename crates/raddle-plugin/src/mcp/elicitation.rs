@@ -80,11 +80,16 @@ impl Elicitations {
             open: watch::Sender::new(0),
         });
         self.calls().insert(number, call.clone());
+        let server = self.clone();
         CallElicitations {
-            server: self.clone(),
-            number,
+            entry: Arc::new(CallEntry { server, number }),
             call,
         }
+    }
+
+    /// Whether a call has no result.
+    pub(crate) fn has_calls(&self) -> bool {
+        !self.calls().is_empty()
     }
 
     /// Asks the user a question that arrived as a request of the server. Revisions of the protocol
@@ -131,14 +136,20 @@ impl Elicitations {
     }
 }
 
-/// The questions of a call. Dropping it removes the call.
+/// The questions of a call. Dropping the last clone removes the call.
+#[derive(Clone)]
 pub(crate) struct CallElicitations {
-    server: Arc<Elicitations>,
-    number: u64,
+    entry: Arc<CallEntry>,
     call: Arc<CallQuestions>,
 }
 
-impl Drop for CallElicitations {
+/// Entry of a call among the calls of its server. Dropping it removes the call.
+struct CallEntry {
+    server: Arc<Elicitations>,
+    number: u64,
+}
+
+impl Drop for CallEntry {
     fn drop(&mut self) {
         self.server.calls().remove(&self.number);
     }
@@ -151,13 +162,24 @@ impl CallElicitations {
         let mut responses = InputResponses::new();
         for (key, input) in inputs {
             let InputRequest::Elicitation(request) = input else {
-                return Err(CallError::NeedsInput);
+                return Err(CallError::UnsupportedInput);
             };
-            let result = self.server.ask_for(&self.call, request.params).await;
-            let result = serde_json::to_value(result).map_err(|_| CallError::NeedsInput)?;
+            let result = self.entry.server.ask_for(&self.call, request.params).await;
+            let result = serde_json::to_value(result).map_err(|_| CallError::UnsupportedInput)?;
             responses.insert(key, result);
         }
         Ok(responses)
+    }
+
+    /// Asks the user to visit pages. Returns whether the user accepts all of them.
+    pub(crate) async fn visit(&self, pages: Vec<ElicitRequestParams>) -> bool {
+        for page in pages {
+            let result = self.entry.server.ask_for(&self.call, page).await;
+            if result.action != ElicitationAction::Accept {
+                return false;
+            }
+        }
+        true
     }
 
     /// Waits for this time. Time in which a question is open does not count.

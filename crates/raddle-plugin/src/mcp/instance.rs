@@ -190,7 +190,8 @@ impl Instance {
             .last_used
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        self.calls.count() == 0 && last_used.elapsed() > IDLE_MAX
+        // A call whose server waits for the user is not open on the connection.
+        !self.elicitations.has_calls() && last_used.elapsed() > IDLE_MAX
     }
 
     /// Waits until it must stop: on request, or because nobody uses it.

@@ -211,5 +211,5 @@ async fn the_input_that_a_result_requires_is_asked_for_by_its_call() {
     assert_eq!(serde_json::to_value(responses).expect("JSON"), expected);
     let roots = serde_json::from_value(json!({"roots": {"method": "roots/list"}}));
     let rejected = call.answer(roots.expect("inputs")).await;
-    assert!(matches!(rejected, Err(CallError::NeedsInput)));
+    assert!(matches!(rejected, Err(CallError::UnsupportedInput)));
 }

@@ -1,6 +1,9 @@
 //! Tools of MCP servers in a turn.
 
+use std::io::Write;
+
 use super::*;
+use crate::support::terminal::TestTerminal;
 
 /// A server on stdio, in Python.
 const SERVER: &str = include_str!("mcp_server.py");
@@ -254,4 +257,58 @@ fn a_flood_of_changes_leads_to_few_requests() {
     let (lists, seconds) = (counted["lists"].as_f64(), counted["seconds"].as_f64());
     let lists_max = 3.0 + seconds.expect("a duration");
     assert!(lists.expect("a number") <= lists_max, "{counted}");
+}
+
+#[test]
+fn a_question_of_a_server_is_declined_without_a_terminal() {
+    for (settings, expected) in [
+        // The default policy asks nothing.
+        (&[][..], None),
+        (
+            &["-c", "approval_policy=on-request"],
+            Some(
+                "denied, because there is no terminal to ask on: the MCP server demo asks: \
+                 Which colour?",
+            ),
+        ),
+    ] {
+        let harness = ExecHarness::new(&script(&[("ask", "")]));
+        configure(&harness, "");
+        let mut words = settings.to_vec();
+        words.push("go");
+        let output = harness.run(&words);
+        assert_eq!(output.code, Some(0), "{output:?}");
+        let is_shown = expected.is_none_or(|it| output.err.contains(it));
+        assert!(is_shown, "{output:?}");
+        let request = harness.mock.request_bodies().pop().expect("a call");
+        assert!(
+            request["input"].to_string().contains("decline"),
+            "{request}"
+        );
+    }
+}
+
+#[test]
+fn a_form_of_a_server_is_filled_in_on_the_terminal() {
+    let harness = ExecHarness::new(&script(&[("ask", "")]));
+    configure(&harness, "");
+    let mut terminal = TestTerminal::open();
+    let mut exec = harness.command(&["-c", "approval_policy=on-request", "go"]);
+    exec.stdin(terminal.program_side())
+        .stderr(terminal.program_side());
+    let child = exec.spawn().expect("started");
+    terminal.wait_for("the MCP server demo asks: Which colour?");
+    for (prompt, typed) in [("[y/n]", "y\n"), ("your answer: ", "indigo\n")] {
+        terminal.wait_for(prompt);
+        let typing = terminal.user_side.write_all(typed.as_bytes());
+        typing.expect("typed");
+    }
+    let output = ExecOutput::of(child.wait_with_output().expect("an end"));
+    assert_eq!(output.code, Some(0), "{output:?} {}", terminal.shown());
+    let request = harness.mock.request_bodies().pop().expect("a call");
+    let input = request["input"].to_string();
+    assert!(
+        input.contains("accept") && input.contains("indigo"),
+        "{input}"
+    );
 }

@@ -22,12 +22,27 @@ TOOLS = [
         "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}, "path": {"type": "string"}}},
         "annotations": {"readOnlyHint": True},
     },
+    {"name": "ask", "description": "Asks the user, and returns the answer.", "inputSchema": {"type": "object"},
+     "annotations": {"readOnlyHint": True}},
     {"name": "die", "description": "Ends the server.", "inputSchema": {"type": "object"},
      "annotations": {"readOnlyHint": True}},
 ]
 
 
+def ask():
+    schema = {"type": "object", "properties": {"colour": {"type": "string", "title": "Colour"}}, "required": ["colour"]}
+    question = {"message": "Which colour?", "requestedSchema": schema}
+    request = {"jsonrpc": "2.0", "id": "question", "method": "elicitation/create", "params": question}
+    print(json.dumps(request), flush=True)
+    while True:
+        answer = json.loads(sys.stdin.readline())
+        if answer.get("id") == "question":
+            return json.dumps(answer.get("result"))
+
+
 def call(name, arguments):
+    if name == "ask":
+        return ask()
     if name == "add":
         return str(arguments["a"] + arguments["b"])
     if name == "write":
