@@ -85,7 +85,7 @@ _UNCONNECTED = {
 }
 
 
-def _server(kind, *words, **keys):
+def server(kind, *words, **keys):
     return {"command": sys.executable, "args": [_PROGRAM, kind, *words], **APPROVED, **keys}
 
 
@@ -111,9 +111,9 @@ def _calls(bench, line):
         Case("reads", text=re.escape("[]"), words=(config,)),
         Case("late", calls=2, keys=_SHORT),
     ]
-    servers = {it.name: _server(it.name, *it.words, **it.keys) for it in cases}
-    servers |= {name: _server(name, **keys) for name, (_, keys) in _UNCONNECTED.items()}
-    servers[_GOOD] = _server(_GOOD)
+    servers = {it.name: server(it.name, *it.words, **it.keys) for it in cases}
+    servers |= {name: server(name, **keys) for name, (_, keys) in _UNCONNECTED.items()}
+    servers[_GOOD] = server(_GOOD)
     model = configure(bench, servers, **_NO_TMP)
     before = config.read_text()
     keys = {name: _KEY + secrets.token_hex(8) for name in _SECRETS}
@@ -195,9 +195,9 @@ def _require_unconnected(client):
 
 def lists(bench):
     """Names and descriptions that imitate others."""
-    servers = {name: _server(name) for name in ("names", "orders", "huge-definition", _GOOD)}
+    servers = {name: server(name) for name in ("names", "orders", "huge-definition", _GOOD)}
     # The names of these two tools are the same when they are joined.
-    servers |= {"names__a": _server(_GOOD), "wrong-revision": _server("wrong-revision")}
+    servers |= {"names__a": server(_GOOD), "wrong-revision": server("wrong-revision")}
     model = configure(bench, servers)
     client = McpClient(bench)
     states = client.wait_until_connected([it for it in servers if it != "wrong-revision"])
@@ -236,7 +236,7 @@ def lists(bench):
 
 def long_lists(bench):
     """A list of tools without an end, and one of 10,000: the model gets a search."""
-    servers = {name: _server(name) for name in ("pages", "thousands", _GOOD)}
+    servers = {name: server(name) for name in ("pages", "thousands", _GOOD)}
     model = configure(bench, servers)
     client = McpClient(bench)
     states = client.wait_until_connected(servers)

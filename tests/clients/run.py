@@ -78,6 +78,7 @@ import llama
 import mcp_conformance
 import mcp_elicitation
 import mcp_hostile
+import mcp_hostile_load
 import mcp_hostile_oauth
 import mcp_http
 import mcp_page
@@ -157,7 +158,7 @@ CHECKS = {
     **SIDE_BY_SIDE,
 }
 #: Checks that are too large for CI. They run only by name, for `cargo xtask prove`.
-PROOFS = vscode.PROOFS | mcp_servers.PROOFS | mcp_hostile.PROOFS
+PROOFS = vscode.PROOFS | mcp_servers.PROOFS | mcp_hostile.PROOFS | mcp_hostile_load.PROOFS
 
 #: The attempts of a check that depends on time.
 _TRIES = 3

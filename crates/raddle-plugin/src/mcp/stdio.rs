@@ -1,5 +1,7 @@
 //! Messages of an MCP server over the pipes of its process: one JSON object per line.
 
+mod read_pacer;
+
 use std::future::{Future, ready};
 use std::io;
 
@@ -8,6 +10,8 @@ use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::task::coop::consume_budget;
+
+use self::read_pacer::ReadPacer;
 
 /// Limit: one message of an MCP server; beyond it, the message is dropped, and the loss is logged.
 const LINE_BYTES_MAX: usize = 16 << 20;
@@ -21,6 +25,7 @@ pub(crate) struct StdioTransport {
     input: Option<Input>,
     output: Output,
     lines: LineBuffer,
+    pacer: ReadPacer,
 }
 
 impl StdioTransport {
@@ -30,6 +35,7 @@ impl StdioTransport {
             input: Some(input),
             output,
             lines: LineBuffer::default(),
+            pacer: ReadPacer::new(),
         }
     }
 
@@ -56,7 +62,9 @@ impl Transport<RoleClient> for StdioTransport {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         // The caller drops this future whenever it has something to send: all state is in `self`.
         loop {
+            self.pacer.wait().await;
             while let Some(line) = self.lines.next() {
+                self.pacer.spend_message(line.len());
                 match serde_json::from_slice(&line) {
                     Ok(message) => return Some(message),
                     Err(error) => {
@@ -64,6 +72,7 @@ impl Transport<RoleClient> for StdioTransport {
                         tracing::debug!(server, %error, "a line of an MCP server is no message");
                         // A server that sends no messages must not occupy the thread.
                         consume_budget().await;
+                        self.pacer.wait().await;
                     }
                 }
             }
@@ -71,6 +80,7 @@ impl Transport<RoleClient> for StdioTransport {
             match self.output.read(&mut buffer).await {
                 Ok(0) => return None,
                 Ok(count) => {
+                    self.pacer.spend_read(count);
                     if self.lines.push(&buffer[..count]) {
                         let server = &self.server;
                         tracing::warn!(server, "a message of an MCP server is too long; dropped");

@@ -1,0 +1,89 @@
+//! The pace at which the output of an MCP server is read.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+/// Cost of a message, of each of its bytes, and of each byte that is read. A server may send about
+/// 1,000 messages or 9 MB in each second.
+const MESSAGE_COST: Duration = Duration::from_millis(1);
+const MESSAGE_BYTE_COST_NS: u64 = 100;
+const READ_BYTE_COST_NS: u64 = 10;
+
+/// Cost that is spent at once, before the output is read more slowly. A message of the largest size
+/// costs less.
+const BURST: Duration = Duration::from_secs(2);
+
+/// Limits how fast the output of one server is read. A server that sends without pause then waits
+/// for its pipe, and takes no time from other threads and servers.
+#[derive(Debug)]
+pub(super) struct ReadPacer {
+    /// When all spent cost is paid off.
+    paid_at: Instant,
+}
+
+impl ReadPacer {
+    pub(super) fn new() -> Self {
+        Self {
+            paid_at: Instant::now(),
+        }
+    }
+
+    /// Adds the cost of bytes that were read.
+    pub(super) fn spend_read(&mut self, bytes: usize) {
+        self.spend(cost(bytes, READ_BYTE_COST_NS), Instant::now());
+    }
+
+    /// Adds the cost of a message of this length.
+    pub(super) fn spend_message(&mut self, bytes: usize) {
+        let cost = MESSAGE_COST + cost(bytes, MESSAGE_BYTE_COST_NS);
+        self.spend(cost, Instant::now());
+    }
+
+    fn spend(&mut self, cost: Duration, now: Instant) {
+        let earliest = now.checked_sub(BURST).unwrap_or(now);
+        self.paid_at = self.paid_at.max(earliest) + cost;
+    }
+
+    /// Waits until more may be read. Dropping it early loses nothing.
+    pub(super) async fn wait(&self) {
+        if self.paid_at > Instant::now() {
+            sleep_until(self.paid_at).await;
+        }
+    }
+}
+
+fn cost(bytes: usize, each_ns: u64) -> Duration {
+    let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+    Duration::from_nanos(bytes.saturating_mul(each_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_free_and_the_rest_is_read_at_the_pace() {
+        let start = Instant::now() + BURST;
+        let mut pacer = ReadPacer { paid_at: start };
+        let later = |ms| start + BURST + Duration::from_millis(ms);
+        for _ in 0..2000 {
+            pacer.spend(MESSAGE_COST, later(0));
+        }
+        assert_eq!(pacer.paid_at, later(0));
+        for _ in 0..500 {
+            pacer.spend(MESSAGE_COST, later(0));
+        }
+        assert_eq!(pacer.paid_at, later(500));
+        // A pause restores the burst, and no more than that.
+        pacer.spend(MESSAGE_COST, later(60_000));
+        assert_eq!(pacer.paid_at, later(60_001) - BURST);
+    }
+
+    #[test]
+    fn the_largest_message_is_read_at_once() {
+        let largest = super::super::LINE_BYTES_MAX;
+        let read = cost(largest, READ_BYTE_COST_NS);
+        assert!(MESSAGE_COST + read + cost(largest, MESSAGE_BYTE_COST_NS) < BURST);
+    }
+}
