@@ -100,7 +100,7 @@ def main():
 
 def _play(bench, scenario, url):
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
-    configure(bench, {_NAME: {"url": url, **_keys(context), **APPROVED}})
+    configure(bench, {_NAME: {"url": url, **_keys(context), **APPROVED}}, approval_policy="on-request")
     client = ConformanceClient(bench)
     state = client.settled()
     if _needs_login(state):

@@ -85,11 +85,6 @@ impl OpenCalls {
         });
     }
 
-    /// Returns the number of calls without a result.
-    pub(crate) fn count(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
     fn open(self: &Arc<Self>, token: ProgressToken) -> (OpenCall, watch::Receiver<CallProgress>) {
         let (sender, receiver) = watch::channel(CallProgress {
             position: f64::NEG_INFINITY,

@@ -330,7 +330,7 @@ impl Supervisor {
             return std::future::pending().await;
         };
         process.outdated().await;
-        while self.instance.calls.count() > 0 {
+        while self.instance.elicitations.has_calls() {
             sleep(CALLS_CHECK).await;
             process.outdated().await;
         }
