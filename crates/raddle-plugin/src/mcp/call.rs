@@ -91,10 +91,11 @@ impl OpenCalls {
             text: String::new(),
         });
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        calls.insert(token.clone(), sender);
+        calls.insert(token.clone(), sender.clone());
         let call = OpenCall {
             calls: self.clone(),
             token,
+            sender,
         };
         (call, receiver)
     }
@@ -104,13 +105,15 @@ impl OpenCalls {
 struct OpenCall {
     calls: Arc<OpenCalls>,
     token: ProgressToken,
+    sender: watch::Sender<CallProgress>,
 }
 
 impl Drop for OpenCall {
     fn drop(&mut self) {
         let mut calls = self.calls.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Tokens start again with each connection, so a newer call can have the same one.
-        if calls.get(&self.token).is_some_and(watch::Sender::is_closed) {
+        let is_this = |it: &watch::Sender<_>| it.same_channel(&self.sender);
+        if calls.get(&self.token).is_some_and(is_this) {
             calls.remove(&self.token);
         }
     }
