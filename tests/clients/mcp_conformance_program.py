@@ -1,4 +1,4 @@
-"""The client command of the MCP conformance suite: a server of the suite becomes an MCP server of the program under test.
+"""The client command of the MCP conformance suite: its server becomes an MCP server of the program under test.
 
 Arguments: a folder, the program under test, the folder of the parts, and the URL, which the suite appends. The
 suite names the scenario in MCP_CONFORMANCE_SCENARIO. The exit code is 0 if the client reached the end of the

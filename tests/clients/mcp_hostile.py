@@ -227,8 +227,8 @@ def lists(bench):
     require_equal("the tools of a huge definition", list(states["huge-definition"]["tools"]), ["act"])
 
     # Each name leads to its own server.
-    for server, tool in ((_GOOD, "act"), ("names", "exec_command"), ("names", "search_tools")):
-        _, item = client.call_tool(server, tool)
+    for name, tool in ((_GOOD, "act"), ("names", "exec_command"), ("names", "search_tools")):
+        _, item = client.call_tool(name, tool)
         require_equal(f"the call of {tool}", (item["status"], text_of(item)), ("completed", "done"))
     require(not (bench.workspace / "obeyed").exists(), "the order was obeyed")
     client.leave()

@@ -6,7 +6,7 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness import DEADLINE_S, free_port, require, require_equal
+from harness import DEADLINE_S, free_port, require, require_equal, wait_until
 from mcp_client import APPROVED, McpClient, configure, text_of
 from services import Service
 
@@ -33,6 +33,7 @@ def with_a_token(bench):
     servers = {
         "loom": {**keys, "bearer_token_env_var": _VARIABLE},
         "stranger": {**keys, "http_headers": {"authorization": "Bearer another"}},
+        "absent": {"url": f"http://127.0.0.1:{free_port()}/mcp"},
     }
     configure(bench, servers)
     client = McpClient(bench, **{_VARIABLE: token})
@@ -40,6 +41,9 @@ def with_a_token(bench):
     require_equal("the tools", list(states["loom"]["tools"]), ["weave"])
     require_equal("how it is signed in", states["loom"]["authStatus"], "bearerToken")
     require_equal("tools without the token", states["stranger"]["tools"], {})
+    error = wait_until(lambda: client.states()["absent"]["toolsError"])
+    is_plain = error and "cannot reach the MCP server at http://127.0.0.1:" in error and "::" not in error
+    require(is_plain, f"the error of a server that does not run is {error!r}")
     _require_woven(client)
     require(token not in json.dumps(client.lines) + client.stderr(), "the token is in a message or the log")
     client.leave()

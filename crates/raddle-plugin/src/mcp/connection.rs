@@ -31,7 +31,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) enum ConnectError {
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    #[error("the handshake failed: {0}")]
+    #[error("the handshake failed: {}", handshake_text(.0))]
     Handshake(#[from] Box<ClientInitializeError>),
     #[error("it ended during the handshake{0}")]
     Ended(StderrEnd),
@@ -267,6 +267,18 @@ pub(super) fn headers(server: &McpServer) -> Result<Vec<(String, String)>, Conne
         all.push(("Authorization".to_owned(), format!("Bearer {token}")));
     }
     Ok(all)
+}
+
+/// Describes the failure of a handshake, without the type names of transports.
+fn handshake_text(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => handshake_text(fallback),
+        ClientInitializeError::TransportError { error, .. } => {
+            let text = error.error.to_string();
+            text.trim_start_matches("Client error: ").to_owned()
+        }
+        error => error.to_string(),
+    }
 }
 
 /// Returns the order of the handshakes: that of the current revision first, then that of the

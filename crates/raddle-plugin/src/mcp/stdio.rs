@@ -10,11 +10,15 @@ use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::task::coop::consume_budget;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use self::read_pacer::ReadPacer;
 
 /// Limit: one message of an MCP server; beyond it, the message is dropped, and the loss is logged.
 const LINE_BYTES_MAX: usize = 16 << 20;
+
+/// Size from which a message is parsed outside the threads of the runtime, since that takes long.
+const LARGE_MESSAGE_BYTES: usize = 64 << 10;
 
 /// Size of a read from the pipe.
 const READ_BYTES: usize = 16 << 10;
@@ -26,7 +30,12 @@ pub(crate) struct StdioTransport {
     output: Output,
     lines: LineBuffer,
     pacer: ReadPacer,
+    /// The large message that is being parsed. Later lines wait for it.
+    parsing: Option<JoinHandle<ParsedLine>>,
 }
+
+/// The message of a line.
+type ParsedLine = serde_json::Result<RxJsonRpcMessage<RoleClient>>;
 
 impl StdioTransport {
     pub(crate) fn new(server: String, input: Input, output: Output) -> Self {
@@ -36,7 +45,24 @@ impl StdioTransport {
             output,
             lines: LineBuffer::default(),
             pacer: ReadPacer::new(),
+            parsing: None,
         }
+    }
+
+    /// Parses the next line; `None` if it is not complete. Dropping the future loses no line.
+    async fn parsed_line(&mut self) -> Option<ParsedLine> {
+        if self.parsing.is_none() {
+            let line = self.lines.next()?;
+            self.pacer.spend_message(line.len());
+            if line.len() < LARGE_MESSAGE_BYTES {
+                return Some(serde_json::from_slice(&line));
+            }
+            self.parsing = Some(spawn_blocking(move || serde_json::from_slice(&line)));
+        }
+        let parsed = self.parsing.as_mut()?.await;
+        self.parsing = None;
+        // Parsing is not cancelled, and does not panic.
+        Some(parsed.unwrap_or_else(|error| Err(serde::de::Error::custom(error))))
     }
 
     fn write(&self, message: &TxJsonRpcMessage<RoleClient>) -> io::Result<()> {
@@ -63,9 +89,8 @@ impl Transport<RoleClient> for StdioTransport {
         // The caller drops this future whenever it has something to send: all state is in `self`.
         loop {
             self.pacer.wait().await;
-            while let Some(line) = self.lines.next() {
-                self.pacer.spend_message(line.len());
-                match serde_json::from_slice(&line) {
+            while let Some(parsed) = self.parsed_line().await {
+                match parsed {
                     Ok(message) => return Some(message),
                     Err(error) => {
                         let server = &self.server;
