@@ -13,6 +13,8 @@ from pathlib import Path
 from harness import Failure, require, require_equal, run_client
 
 _PROGRAM = Path(__file__).with_name("mcp_conformance_program.py")
+#: Keeps the servers of the suite on the loopback address.
+_LOOPBACK = Path(__file__).with_name("mcp_loopback.cjs")
 #: Scenarios that fail, each with its reason.
 _EXPECTED = Path(__file__).with_name("mcp_conformance_failures.json")
 _VERSION = "0.1.16"
@@ -29,7 +31,7 @@ class Suite:
     def __init__(self, bench):
         self._bench = bench
         program = bench.parts.package("mcp-conformance", _VERSION, _PACKAGE)
-        self._command = [bench.parts.node, program]
+        self._command = [bench.parts.node, "--require", _LOOPBACK, program]
         # A script, because the suite splits its command at spaces.
         self._client = bench.folder / "client"
         words = [sys.executable, _PROGRAM, bench.folder / "scenarios", bench.raddle, bench.parts.root]

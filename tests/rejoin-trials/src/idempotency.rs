@@ -339,7 +339,7 @@ fn play(
     if case.method != "thread/delete" && case.method != "thread/archive" {
         fixture.wait(&mut client)?;
     }
-    CaseResult::of(&mut client, &fixture, &new_thread)
+    CaseResult::of(harness, &mut client, &fixture, &new_thread)
 }
 
 /// Checks that another request with the same idempotency key is rejected.
@@ -387,12 +387,15 @@ struct TurnSummary {
 }
 
 impl CaseResult {
-    fn of(client: &mut RejoinClient, fixture: &ThreadFixture, new_thread: &Value) -> Result<Self> {
+    fn of(
+        harness: &RejoinHarness,
+        client: &mut RejoinClient,
+        fixture: &ThreadFixture,
+        new_thread: &Value,
+    ) -> Result<Self> {
         let mut threads = [0; 2];
         for (count, archived) in threads.iter_mut().zip([false, true]) {
-            let params = json!({"cwd": fixture.cwd, "archived": archived});
-            let listed = client.request("thread/list", params)?;
-            *count = listed["data"].as_array().map_or(0, Vec::len);
+            *count = harness.stored_threads(&fixture.cwd, archived)?;
         }
         let marks = std::fs::read_to_string(fixture.mark()).unwrap_or_default();
         if threads == [0, 0] {

@@ -1,10 +1,11 @@
 //! The program under test, and its mock model. Neither outlives the run.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 use support::{ChildGuard, MockModel, SocketServer, StdioClient, app_server};
 use tempfile::TempDir;
 
@@ -43,6 +44,18 @@ impl RejoinHarness {
     /// Releases this many paused answers of the model.
     pub fn release(&self, answers: usize) -> Result<()> {
         self.mock.release(answers)
+    }
+
+    /// Counts the stored threads of a folder, with those that `thread/list` omits because nobody
+    /// has used them.
+    pub fn stored_threads(&self, cwd: &Path, archived: bool) -> Result<usize> {
+        let mut command = Command::new(&self.raddle);
+        command.args(["thread", "list", "--json", "--cwd"]).arg(cwd);
+        command.args(archived.then_some("--archived"));
+        let output = command.env("RADDLE_HOME", self.home.path()).output()?;
+        ensure!(output.status.success(), "{output:?}");
+        let listed: Value = serde_json::from_slice(&output.stdout)?;
+        Ok(listed["data"].as_array().map_or(0, Vec::len))
     }
 
     /// Starts a server with a websocket and a unix socket, which resumes the turns of a killed one.
