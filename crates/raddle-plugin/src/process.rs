@@ -148,6 +148,14 @@ pub(crate) struct ProcessGuard {
     parts: Option<(Exit, ConfinedProcess)>,
 }
 
+/// Reason why a process is no longer used.
+pub(crate) enum Interruption {
+    /// It has ended.
+    Ended,
+    /// Its sandbox no longer fits the files that approved commands hold.
+    Outdated,
+}
+
 impl ProcessGuard {
     /// Waits until the process runs.
     async fn started(&mut self) -> Result<(), StartError> {
@@ -172,6 +180,27 @@ impl ProcessGuard {
             Some((_, sandbox)) => sandbox.outdated().await,
             None => std::future::pending().await,
         }
+    }
+
+    /// Whether its sandbox fits the files that approved commands hold.
+    pub(crate) async fn fits(&self) -> bool {
+        match &self.parts {
+            Some((_, sandbox)) => sandbox.fits().await,
+            None => true,
+        }
+    }
+
+    /// Waits until the process has ended, or should be started again.
+    pub(crate) async fn interrupted(&mut self) -> Interruption {
+        let Some((exit, sandbox)) = &mut self.parts else {
+            return Interruption::Ended;
+        };
+        tokio::select! {
+            _ = exit.ended() => {}
+            () = sandbox.outdated() => return Interruption::Outdated,
+        }
+        self.parts = None;
+        Interruption::Ended
     }
 
     /// Ends the process, without waiting.

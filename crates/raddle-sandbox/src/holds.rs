@@ -11,13 +11,14 @@
 //! waits until the claims are released.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
@@ -40,6 +41,9 @@ pub(crate) const CLAIM_WAIT: Duration = Duration::from_secs(45);
 
 /// The time between two checks.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// How often a sandbox is compared with the same holds again.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long an entry counts after its process has died. Keepers end the commands of a dead server
 /// sooner.
@@ -75,6 +79,25 @@ pub struct FileHold {
 pub struct WriteClaim {
     claimed: HoldEntry,
     _entry: EntryGuard,
+}
+
+/// The entries of holds that a sandbox fitted, and when that was checked. A check may walk folders.
+#[derive(Debug, Default)]
+pub(crate) struct CheckedHolds(Mutex<Option<(Vec<OsString>, Instant)>>);
+
+impl CheckedHolds {
+    /// Whether these entries were checked, and not long ago: an entry stays when its process dies.
+    fn is_current(&self, names: &[OsString]) -> bool {
+        let checked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_recent = |at: &Instant| names.is_empty() || at.elapsed() < RECHECK_INTERVAL;
+        let is_same = |(last, at): &(Vec<OsString>, Instant)| last == names && is_recent(at);
+        checked.as_ref().is_some_and(is_same)
+    }
+
+    fn set(&self, names: Vec<OsString>) {
+        let mut checked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *checked = Some((names, Instant::now()));
+    }
 }
 
 /// Reason why there is no hold or no claim.
@@ -319,9 +342,15 @@ impl FileHolds {
     /// cannot be read, it counts as fitting.
     pub(crate) async fn fit(
         &self,
+        checked: &CheckedHolds,
         claim: Option<&WriteClaim>,
         narrowed_by: &[HoldConflict],
     ) -> bool {
+        let names = match self.hold_names() {
+            Ok(names) if checked.is_current(&names) => return true,
+            Ok(names) => names,
+            Err(_) => return true,
+        };
         let (this, claimed) = (self.clone(), claim.map(|it| it.claimed.clone()));
         let narrowed_by = narrowed_by.to_vec();
         let fit = blocking(move || {
@@ -335,7 +364,24 @@ impl FileHolds {
                 .is_some();
             Ok(!is_contested && narrowed_by.iter().all(exists))
         });
-        fit.await.unwrap_or(true)
+        let fits = fit.await.unwrap_or(true);
+        if fits {
+            checked.set(names);
+        }
+        fits
+    }
+
+    /// Returns the names of the entries of holds, sorted.
+    fn hold_names(&self) -> io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            if name.to_str().and_then(Kind::of) == Some(Kind::Hold) {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
     }
 
     fn add(&self, kind: Kind, about: &str, paths: &[PathBuf]) -> io::Result<EntryGuard> {
@@ -687,21 +733,25 @@ mod tests {
         let (_folder, holds, top) = setup();
         let claim = |is_last| holds.claim_folders("server", &mut rules(&top, &["work"]), is_last);
         let (first, conflicts) = claim(false).expect("a claim");
-        assert!(holds.fit(first.as_ref(), &conflicts).await);
+        let fits = async |claim: &Option<WriteClaim>, conflicts: &[HoldConflict]| {
+            let checked = CheckedHolds::default();
+            holds.fit(&checked, claim.as_ref(), conflicts).await
+        };
+        assert!(fits(&first, &conflicts).await);
         let waiting = {
             let (holds, files) = (holds.clone(), vec![top.join("work/run.sh")]);
             tokio::spawn(async move { holds.hold("bash run.sh".to_owned(), files).await })
         };
-        while holds.fit(first.as_ref(), &conflicts).await {
+        while fits(&first, &conflicts).await {
             tokio::task::yield_now().await;
         }
         drop(first);
         let hold = waiting.await.expect("no panic").expect("a hold");
         let (second, conflicts) = claim(true).expect("no claim is needed");
         assert_eq!((second.is_some(), conflicts.len()), (false, 1));
-        assert!(holds.fit(second.as_ref(), &conflicts).await);
+        assert!(fits(&second, &conflicts).await);
         drop(hold);
-        assert!(!holds.fit(second.as_ref(), &conflicts).await);
+        assert!(!fits(&second, &conflicts).await);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use tracing::Instrument;
 
 use crate::confinement::{PolicyPath, log_notices};
 use crate::egress::{self, EgressDecision, EgressSocket, Proxy, SystemDialer};
-use crate::holds::{self, FileHolds, HoldConflict, HoldError, WriteClaim};
+use crate::holds::{self, CheckedHolds, FileHolds, HoldConflict, HoldError, WriteClaim};
 use crate::{
     ConfinedLaunch, Launch, Measurement, Network, Policy, SandboxHost, SandboxRefusal,
     SandboxRules, Tier,
@@ -281,6 +281,7 @@ impl LaunchPlan {
             confined,
             _egress: self.egress,
             holds: self.holds,
+            checked: CheckedHolds::default(),
             claim: self.claim,
             conflicts: self.conflicts,
         })
@@ -295,6 +296,7 @@ pub struct ConfinedProcess {
     _egress: Option<ProxyTask>,
     /// `None` without a sandbox.
     holds: Option<FileHolds>,
+    checked: CheckedHolds,
     claim: Option<WriteClaim>,
     /// The held files that made folders of the command read-only.
     conflicts: Vec<HoldConflict>,
@@ -305,11 +307,23 @@ impl ConfinedProcess {
     /// the process may write, or the files around which it may only read are no longer held. A
     /// process that runs for long then ends, and is started again.
     pub async fn outdated(&self) {
-        let Some(holds) = &self.holds else {
+        if self.holds.is_none() {
             return std::future::pending().await;
-        };
-        while holds.fit(self.claim.as_ref(), &self.conflicts).await {
+        }
+        while self.fits().await {
             sleep(FIT_CHECK).await;
+        }
+    }
+
+    /// Whether this sandbox fits the holds.
+    pub async fn fits(&self) -> bool {
+        match &self.holds {
+            Some(holds) => {
+                holds
+                    .fit(&self.checked, self.claim.as_ref(), &self.conflicts)
+                    .await
+            }
+            None => true,
         }
     }
 }

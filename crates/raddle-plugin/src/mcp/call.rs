@@ -13,13 +13,16 @@ use rmcp::model::{
 use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleClient, ServiceError};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{self, Instant, sleep_until};
 
 use super::elicitation::CallElicitations;
 use super::plain_text::plain_text;
 
 /// Shortest time between two progress messages of a call. Of those in between, the last is kept.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Time for the notification that a call is cancelled.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Longest progress message.
 const PROGRESS_BYTES_MAX: usize = 1 << 10;
@@ -181,7 +184,9 @@ impl Call {
                 Event::Stopped => ("the user stopped it", CallError::Stopped),
                 Event::TimedOut => ("it took too long", CallError::TimedOut(timeout)),
             };
-            if let Err(error) = handle.cancel(Some(reason.to_owned())).await {
+            // The cancellation may wait for a server that does not read.
+            let cancelled = handle.cancel(Some(reason.to_owned()));
+            if let Ok(Err(error)) = time::timeout(CANCEL_TIMEOUT, cancelled).await {
                 tracing::debug!(%error, "a call of an MCP tool could not be cancelled");
             }
             return Err(error);

@@ -18,7 +18,7 @@ use super::http::{self, HttpClient, HttpError};
 use super::launch::{LaunchDeps, LaunchError};
 use super::login;
 use super::stdio::StdioTransport;
-use crate::process::{NetworkAccess, ProcessGuard, SandboxedProcess};
+use crate::process::{Interruption, NetworkAccess, ProcessGuard, SandboxedProcess};
 
 /// Last part of a server's stderr that an error names.
 const STDERR_BYTES_MAX: usize = 2 << 10;
@@ -42,6 +42,8 @@ pub(crate) enum ConnectError {
         limit.as_secs()
     )]
     TimedOut { limit: Duration, stderr: StderrEnd },
+    #[error("it must start again in another sandbox")]
+    Outdated,
     #[error("it requires a login: run `raddle mcp login {name}`")]
     NeedsLogin { name: String },
     #[error("its address cannot be used: {0}")]
@@ -75,6 +77,7 @@ impl ConnectError {
                 "test it again, if it was downloading packages; otherwise raise \
                  `startup_timeout_sec`"
             }
+            Self::Outdated => "test it again",
             Self::NeedsLogin { .. } => "log in, and test it again",
             Self::Address(_) => "correct `url`",
             Self::NoVariable { .. } => "set the variable where Raddle is started",
@@ -129,6 +132,16 @@ impl OpenProcess {
         self.guard.outdated().await;
     }
 
+    /// Whether its sandbox fits the files that approved commands hold.
+    pub(crate) async fn fits(&self) -> bool {
+        self.guard.fits().await
+    }
+
+    /// Waits until the process ends or should be started again.
+    async fn interrupted(&mut self) -> Interruption {
+        self.guard.interrupted().await
+    }
+
     /// Waits until the process has ended and all of its stderr was read.
     async fn drained(&mut self) {
         self.ended().await;
@@ -181,7 +194,12 @@ pub(crate) async fn connect(
             let service = tokio::select! {
                 biased;
                 service = timeout_at(deadline, handshake) => service,
-                () = process.ended() => return Err(ConnectError::Ended(process.stderr_end())),
+                end = process.interrupted() => {
+                    return Err(match end {
+                        Interruption::Ended => ConnectError::Ended(process.stderr_end()),
+                        Interruption::Outdated => ConnectError::Outdated,
+                    });
+                }
             };
             let service = match service {
                 Ok(Ok(service)) => service,

@@ -10,7 +10,7 @@ use raddle_core::ports::{McpListener, McpServerState};
 use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
-use tokio::time::{sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{sleep, sleep_until, timeout};
 use tracing::Instrument;
 
 use super::backoff::Backoff;
@@ -46,6 +46,9 @@ pub(crate) enum InstanceState {
     Starting,
     /// It is connected.
     Ready(Arc<Session>),
+    /// It is about to start again in another sandbox. Its tools are those of this session, and
+    /// calls wait.
+    Restarting(Arc<Session>),
     /// It failed with this error, and is started again later.
     Failed(Arc<Failure>),
     /// It was stopped.
@@ -124,7 +127,9 @@ impl Instance {
     /// Changes the state, and passes it to the listener.
     fn set_state(&self, state: InstanceState) {
         let seen = match &state {
-            InstanceState::Starting => Some(McpServerState::Starting),
+            InstanceState::Starting | InstanceState::Restarting(_) => {
+                Some(McpServerState::Starting)
+            }
             InstanceState::Ready(_) => Some(McpServerState::Ready),
             InstanceState::Failed(error) => Some(McpServerState::Failed(error.text.clone())),
             InstanceState::Stopped => None,
@@ -135,10 +140,10 @@ impl Instance {
         }
     }
 
-    /// Returns the session, if the server is connected.
+    /// Returns the session of a server that is connected or about to start again.
     pub(crate) fn session(&self) -> Option<Arc<Session>> {
         match self.state() {
-            InstanceState::Ready(session) => Some(session),
+            InstanceState::Ready(session) | InstanceState::Restarting(session) => Some(session),
             InstanceState::Starting | InstanceState::Failed(_) | InstanceState::Stopped => None,
         }
     }
@@ -146,7 +151,10 @@ impl Instance {
     /// Waits until the server is no longer starting, and returns its state.
     pub(crate) async fn settled(&self) -> InstanceState {
         let mut receiver = self.state.subscribe();
-        let settled = receiver.wait_for(|it| !matches!(it, InstanceState::Starting));
+        let is_settled = |it: &InstanceState| {
+            !matches!(it, InstanceState::Starting | InstanceState::Restarting(_))
+        };
+        let settled = receiver.wait_for(is_settled);
         match settled.await {
             Ok(state) => state.clone(),
             Err(_) => InstanceState::Stopped,
@@ -235,7 +243,9 @@ impl Supervisor {
         let instance = self.instance.clone();
         let mut must_stop = std::pin::pin!(instance.must_stop());
         loop {
-            instance.set_state(InstanceState::Starting);
+            if !matches!(instance.state(), InstanceState::Restarting(_)) {
+                instance.set_state(InstanceState::Starting);
+            }
             let tools_changed = Arc::new(Notify::new());
             let connected = tokio::select! {
                 biased;
@@ -243,6 +253,7 @@ impl Supervisor {
                 connected = self.connect(&tools_changed) => connected,
             };
             let error = match connected {
+                Err(ConnectError::Outdated) => continue,
                 Err(error) => {
                     let mut text = error.to_string();
                     text.truncate(text.floor_char_boundary(ERROR_BYTES_MAX));
@@ -302,14 +313,7 @@ impl Supervisor {
         let info = peer.peer_info();
         let capabilities = info.as_ref().map(|it| &it.capabilities);
         let tools = match capabilities.is_none_or(|it| it.tools.is_some()) {
-            true => match timeout_at(deadline, ToolTable::request(server, &peer)).await {
-                Ok(tools) => tools?,
-                Err(_) => {
-                    let stderr = connection.process.as_ref().map(|it| it.stderr_end());
-                    let stderr = stderr.unwrap_or_default();
-                    return Err(ConnectError::TimedOut { limit, stderr });
-                }
-            },
+            true => self.list_tools(&connection, deadline).await?,
             false => ToolTable::default(),
         };
         let session = Session {
@@ -323,19 +327,44 @@ impl Supervisor {
         Ok((connection, session))
     }
 
-    /// Waits until the sandbox of a process no longer fits the files that approved commands hold,
-    /// and no call runs.
-    async fn outdated(&self, process: Option<&OpenProcess>) {
-        let Some(process) = process else {
-            return std::future::pending().await;
-        };
-        process.outdated().await;
-        while self.instance.elicitations.has_calls() {
-            sleep(CALLS_CHECK).await;
-            process.outdated().await;
+    /// Requests the tools of a server that has just connected.
+    async fn list_tools(
+        &self,
+        connection: &Connection,
+        deadline: tokio::time::Instant,
+    ) -> Result<ToolTable, ConnectError> {
+        let server = &self.instance.server;
+        let process = connection.process.as_ref();
+        tokio::select! {
+            tools = ToolTable::request(server, connection.service.peer()) => Ok(tools?),
+            () = outdated(process) => Err(ConnectError::Outdated),
+            () = sleep_until(deadline) => Err(ConnectError::TimedOut {
+                limit: server.startup_timeout,
+                stderr: process.map(|it| it.stderr_end()).unwrap_or_default(),
+            }),
         }
-        // No further call finds the session.
-        self.instance.set_state(InstanceState::Starting);
+    }
+
+    /// Waits until the process must be started again: its sandbox no longer fits the files that
+    /// approved commands hold, and no call runs. Meanwhile new calls wait.
+    async fn must_restart(&self, process: Option<&OpenProcess>) {
+        loop {
+            outdated(process).await;
+            let (Some(process), Some(session)) = (process, self.instance.session()) else {
+                return;
+            };
+            self.instance
+                .set_state(InstanceState::Restarting(session.clone()));
+            loop {
+                if !self.instance.elicitations.has_calls() {
+                    return;
+                }
+                sleep(CALLS_CHECK).await;
+                if process.fits().await {
+                    break self.instance.set_state(InstanceState::Ready(session));
+                }
+            }
+        }
     }
 
     /// Keeps a connection until it fails or the instance must stop.
@@ -355,7 +384,7 @@ impl Supervisor {
         };
         let mut following = std::pin::pin!(following);
         let mut next_refresh = tokio::time::Instant::now();
-        let mut outdated = Box::pin(self.outdated(process.as_ref()));
+        let mut outdated = Box::pin(self.must_restart(process.as_ref()));
         let mut end = loop {
             let refreshed = async {
                 sleep_until(next_refresh).await;
@@ -395,7 +424,7 @@ impl Supervisor {
             Ok(Err(error)) => return tracing::warn!(%error, "the changed tools are not listed"),
             Err(_) => return tracing::warn!("the changed tools are not listed in time"),
         };
-        let Some(old) = self.instance.session() else {
+        let InstanceState::Ready(old) = self.instance.state() else {
             return;
         };
         tracing::info!(
@@ -411,5 +440,13 @@ impl Supervisor {
         // It was connected before, so there is nothing to report.
         let state = InstanceState::Ready(Arc::new(session));
         self.instance.state.send_replace(state);
+    }
+}
+
+/// Waits until a process must be started again in another sandbox.
+async fn outdated(process: Option<&OpenProcess>) {
+    match process {
+        Some(process) => process.outdated().await,
+        None => std::future::pending().await,
     }
 }

@@ -217,7 +217,9 @@ impl McpRegistry {
         let error = match instance.settled().await {
             InstanceState::Ready(session) => return Ok((instance, session)),
             InstanceState::Failed(error) => error.text.clone(),
-            InstanceState::Starting | InstanceState::Stopped => "it was stopped".to_owned(),
+            InstanceState::Starting | InstanceState::Restarting(_) | InstanceState::Stopped => {
+                "it was stopped".to_owned()
+            }
         };
         Err(McpError::NotConnected {
             server: server.to_owned(),
@@ -446,7 +448,9 @@ async fn add_state(
 ) {
     match state {
         None if !server.enabled => snapshot.state = McpServerState::Disabled,
-        None | Some(InstanceState::Starting | InstanceState::Stopped) => {}
+        None
+        | Some(InstanceState::Starting | InstanceState::Restarting(_) | InstanceState::Stopped) => {
+        }
         Some(InstanceState::Failed(error)) => {
             snapshot.state = McpServerState::Failed(error.text.clone());
         }

@@ -72,10 +72,12 @@ impl McpRegistry {
                 cause: failure.text.clone(),
                 advice: failure.advice,
             }),
-            InstanceState::Starting | InstanceState::Stopped => Err(ServerFailure {
-                cause: "it was stopped".to_owned(),
-                advice: "run the test again",
-            }),
+            InstanceState::Starting | InstanceState::Restarting(_) | InstanceState::Stopped => {
+                Err(ServerFailure {
+                    cause: "it was stopped".to_owned(),
+                    advice: "run the test again",
+                })
+            }
         };
         instance.stop().await;
         ServerTest {

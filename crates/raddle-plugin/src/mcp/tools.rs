@@ -138,7 +138,7 @@ impl McpTools {
             name.starts_with(&prefix)
         };
         match instances.iter().find(of_name).map(|it| (it, it.state())) {
-            Some((it, InstanceState::Starting)) => {
+            Some((it, InstanceState::Starting | InstanceState::Restarting(_))) => {
                 format!(
                     "The MCP server {} is still starting. Call {WAIT} first.",
                     it.server.name
@@ -155,8 +155,23 @@ impl McpTools {
         }
     }
 
-    async fn run_server_call(self, job: ToolJob, name: String, arguments: Value) -> ToolResult {
-        let Some(connected) = self.registry.tool(&job.settings, &name) else {
+    async fn run_server_call(self, mut job: ToolJob, name: String, arguments: Value) -> ToolResult {
+        let mut elicitations = None;
+        if let Some(connected) = self.registry.tool(&job.settings, &name) {
+            let user = CallUser {
+                thread: job.thread,
+                questions: job.questions.clone(),
+            };
+            // From now on the server is not started again for an approved command.
+            tokio::select! {
+                _ = connected.instance.settled() => {}
+                () = &mut job.stopped => return cannot(job.item.body, "It was stopped.".to_owned()),
+            }
+            elicitations = Some(connected.instance.elicitations.add_call(Some(user)));
+        }
+        let connected = self.registry.tool(&job.settings, &name);
+        let ready = connected.filter(|it| matches!(it.instance.state(), InstanceState::Ready(_)));
+        let (Some(connected), Some(elicitations)) = (ready, elicitations) else {
             let why = self.missing(&job.settings, &name);
             return cannot(job.item.body, why);
         };
@@ -169,16 +184,12 @@ impl McpTools {
                 "This was not done: the tool is no longer the one that was allowed. Call it again.";
             return cannot(job.item.body, why.to_owned());
         }
-        let user = CallUser {
-            thread: job.thread,
-            questions: job.questions,
-        };
         let call = Call {
             tool: connected.tool.name.clone(),
             arguments: arguments.as_object().cloned(),
             timeout: connected.instance.server.tool_timeout,
             stopped: job.stopped,
-            elicitations: connected.instance.elicitations.add_call(Some(user)),
+            elicitations,
         };
         let began = Instant::now();
         let (peer, calls) = (&connected.session.peer, &connected.instance.calls);
@@ -273,9 +284,10 @@ fn risk(ConnectedTool { instance, tool, .. }: &ConnectedTool) -> McpRisk {
 fn not_connected(state: &InstanceState) -> &str {
     match state {
         InstanceState::Failed(error) => &error.text,
-        InstanceState::Starting | InstanceState::Ready(_) | InstanceState::Stopped => {
-            "it was stopped"
-        }
+        InstanceState::Starting
+        | InstanceState::Ready(_)
+        | InstanceState::Restarting(_)
+        | InstanceState::Stopped => "it was stopped",
     }
 }
 
@@ -283,6 +295,7 @@ fn not_connected(state: &InstanceState) -> &str {
 fn description(state: &InstanceState) -> String {
     match state {
         InstanceState::Starting => "starting".to_owned(),
+        InstanceState::Restarting(_) => "starting again".to_owned(),
         InstanceState::Ready(_) => "connected".to_owned(),
         InstanceState::Stopped => "stopped".to_owned(),
         InstanceState::Failed(error) => {
@@ -298,7 +311,10 @@ fn description(state: &InstanceState) -> String {
 fn wait_spec(instances: &[Arc<Instance>]) -> Option<Arc<ToolSpec>> {
     let missing = instances.iter().filter_map(|it| match it.state() {
         InstanceState::Starting => Some(it.server.name.clone()),
-        InstanceState::Ready(_) | InstanceState::Failed(_) | InstanceState::Stopped => None,
+        InstanceState::Ready(_)
+        | InstanceState::Restarting(_)
+        | InstanceState::Failed(_)
+        | InstanceState::Stopped => None,
     });
     let missing: Vec<String> = missing.collect();
     (!missing.is_empty()).then(|| {

@@ -57,6 +57,8 @@ pub async fn serve<R: TurnRunner>(
                 None => break,
             },
             () = &mut stop => break,
+            // The client no longer reads.
+            () = outgoing.when_gone() => break,
         }
     }
     session.running.cancel_all();

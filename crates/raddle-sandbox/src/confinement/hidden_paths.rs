@@ -6,7 +6,7 @@ use rustix::fs::Mode;
 
 use super::folders::is_folder;
 use super::policy_path::PolicyPath;
-use super::survey::{HiddenKind, RuleSet};
+use super::survey::{HiddenKind, RuleSet, outermost};
 use super::{SandboxRefusal, safe_open};
 
 impl RuleSet {
@@ -83,6 +83,16 @@ impl RuleSet {
             self.hidden.push((folder, HiddenKind::Folder));
         }
         Ok(())
+    }
+
+    /// Makes named roots below hidden folders writable: one around the hidden folder does not
+    /// include them.
+    pub(super) fn open_named(&mut self, named: &[PathBuf]) {
+        let is_below = |it: &&PathBuf| {
+            self.is_hidden(it) && !self.hidden.iter().any(|(hidden, _)| hidden == *it)
+        };
+        let below: Vec<PathBuf> = named.iter().filter(is_below).cloned().collect();
+        self.write.extend(outermost(below));
     }
 
     /// Whether a command could create something at this real path.

@@ -124,6 +124,7 @@ impl RuleSet {
         absolute(&rules.hidden)?;
         rule_set.hide(rules.hidden.iter().map(PathBuf::as_path))?;
         rule_set.hide_around(&rules.settings)?;
+        rule_set.open_named(&named);
         rule_set.resolver = fs::canonicalize("/etc/resolv.conf")
             .ok()
             .filter(|it| it.starts_with("/run"));
@@ -370,7 +371,7 @@ fn roots(paths: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxRefusal> {
 }
 
 /// Returns the roots that lie in no other.
-fn outermost(mut roots: Vec<PathBuf>) -> Vec<PathBuf> {
+pub(super) fn outermost(mut roots: Vec<PathBuf>) -> Vec<PathBuf> {
     roots.sort();
     roots.dedup_by(|inner, outer| inner.starts_with(outer));
     roots

@@ -443,6 +443,27 @@ fn programs_of_git_are_protected_wherever_git_starts_them() {
     }
 }
 
+/// A writable folder around a hidden one does not swallow a writable folder in it.
+#[test]
+fn a_named_folder_in_a_hidden_one_can_be_written() {
+    let (_folder, root, _) = workspace(|w| fs::create_dir_all(w.join("own/cache/deep")));
+    let cache = root.join("own/cache");
+    let mut rules = SandboxRules::workspace_write(vec![root.clone(), cache.clone()]);
+    rules.hide_own(&[root.join("own")]);
+    let rule_set = RuleSet::survey(&rules, Tier::A, &RepositoryCache::default(), None);
+    let rule_set = rule_set.expect("it is there");
+    let mounts = Mounts::new(&rules, &rule_set, Path::new("/helper"));
+    let shown = ["own/cache/deep", "own/cache", "own/keys"].map(|it| mounts.shows(&root.join(it)));
+    assert_eq!(shown, [true, true, false], "{mounts:?}");
+    assert!(mounts.writable().contains(&cache), "{mounts:?}");
+    // The hidden folder itself stays hidden.
+    rules.write.push(root.join("own"));
+    let rule_set = RuleSet::survey(&rules, Tier::A, &RepositoryCache::default(), None);
+    let rule_set = rule_set.expect("it is there");
+    let mounts = Mounts::new(&rules, &rule_set, Path::new("/helper"));
+    assert!(!mounts.shows(&root.join("own/keys")), "{mounts:?}");
+}
+
 /// Files in a home control shells, even those that a command would create.
 #[test]
 fn only_visible_entries_of_a_home_can_be_written() {

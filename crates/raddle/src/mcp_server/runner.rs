@@ -10,7 +10,7 @@ use raddle_plugin::mcp_server::{
 use raddle_protocol::methods::{ThreadDelete, TurnStart};
 use raddle_protocol::{
     AskForApproval, SandboxMode, ThreadDeleteParams, ThreadId, ThreadResumeParams,
-    ThreadStartParams, TurnId, TurnStartParams, UserInput,
+    ThreadStartParams, ThreadStatus, TurnId, TurnStartParams, UserInput,
 };
 use serde_json::Value;
 
@@ -30,6 +30,10 @@ impl TurnRunner for ThreadRunner {
             Err(error) => return failed(None, format!("{error:#}")),
         };
         let id = follower.id();
+        if matches!(follower.thread().thread.status, ThreadStatus::Active(_)) {
+            let why = "a turn runs in this thread; call again when it has ended";
+            return failed(Some(id), why.to_owned());
+        }
         if context.is_cancelled() {
             return failed(Some(id), "the call was cancelled".to_owned());
         }

@@ -127,6 +127,10 @@ impl TurnCall {
 
     /// Puts a question of the server to the client's user.
     fn ask(&mut self, open: OpenQuestion) {
+        if open.question.turn().is_some_and(|it| *it != self.turn) {
+            // Another client's turn.
+            return;
+        }
         let Some(form) = approvals::form(&open.question, self.follower.thread()) else {
             return;
         };

@@ -56,8 +56,13 @@ pub(super) fn question(params: &ElicitRequestParams) -> Result<Value, QuestionEr
 
 /// Whether a URL is an address of a web page without characters that could hide a part of it.
 fn is_web_address(url: &str) -> bool {
-    let has_scheme = url.starts_with("https://") || url.starts_with("http://");
-    has_scheme && url.bytes().all(|it| it.is_ascii_graphic())
+    let rest = url.strip_prefix("https://");
+    let Some(rest) = rest.or_else(|| url.strip_prefix("http://")) else {
+        return false;
+    };
+    // A part before `@` looks like the name of another host.
+    let host = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    !host.contains('@') && url.bytes().all(|it| it.is_ascii_graphic())
 }
 
 /// Removes the characters from texts that move a cursor, change colours or reverse the direction
