@@ -298,7 +298,7 @@ fn a_form_of_a_server_is_filled_in_on_the_terminal() {
         .stderr(terminal.program_side());
     let child = exec.spawn().expect("started");
     terminal.wait_for("the MCP server demo asks: Which colour?");
-    for (prompt, typed) in [("[y/n]", "y\n"), ("your answer: ", "indigo\n")] {
+    for (prompt, typed) in [("[y/n]", "y\n"), ("your answer: ", "amber\n")] {
         terminal.wait_for(prompt);
         let typing = terminal.user_side.write_all(typed.as_bytes());
         typing.expect("typed");
@@ -308,7 +308,7 @@ fn a_form_of_a_server_is_filled_in_on_the_terminal() {
     let request = harness.mock.request_bodies().pop().expect("a call");
     let input = request["input"].to_string();
     assert!(
-        input.contains("accept") && input.contains("indigo"),
+        input.contains("accept") && input.contains("amber"),
         "{input}"
     );
 }
