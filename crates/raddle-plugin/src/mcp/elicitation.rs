@@ -235,7 +235,7 @@ impl CallQuestions {
             *open += usize::from(has_capacity);
             has_capacity
         });
-        is_reserved.then_some(OpenElicitation(&self.open))
+        is_reserved.then(|| OpenElicitation(&self.open))
     }
 }
 
