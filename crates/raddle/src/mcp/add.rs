@@ -61,6 +61,9 @@ fn section(args: &McpAdd) -> Result<Value> {
             if !arguments.is_empty() {
                 section.insert("args".to_owned(), arguments.into());
             }
+            if let Some(cwd) = &args.cwd {
+                section.insert("cwd".to_owned(), cwd.as_str().into());
+            }
             if !args.env.is_empty() {
                 let variables = args.env.iter();
                 let variables = variables.map(|it| (it.name.clone(), it.value.as_str().into()));
