@@ -7,7 +7,7 @@ const COLUMNS: usize = 80;
 
 /// The maximum number of lines of `-h`: there are many commands, and those that start a server or a
 /// sandbox have many options.
-const LINES_MAX: usize = 31;
+const LINES_MAX: usize = 32;
 
 /// Returns the subcommands that a help text lists.
 fn listed(help: &str) -> Vec<String> {
