@@ -118,6 +118,5 @@ def _turn_again(client):
 
 CHECKS = {
     "tui-mcp": servers,
-    "tui-skills": skills,
     "tui-hooks": hooks,
 }

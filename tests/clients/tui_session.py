@@ -95,6 +95,7 @@ class Client:
         before = self.terminal.screen().count(_WORKED)
         self.enter(prompt)
         self.terminal.wait_for(f"• {answer}")
+        require(wait_until(lambda: self._turns()[-1].result), "the turn was not accepted")
         turn = self._turns()[-1].result["turn"]["id"]
         require(wait_until(lambda: turn in self._ended()), "the turn did not end")
         # Until the client has read the end of the turn, it adds typed input to that turn.
