@@ -1,5 +1,5 @@
-"""Checks the packages: checksums, signatures, sizes, bills of materials, reproducibility, and the
-installation of each by an unprivileged user.
+"""Checks the packages: checksums, signatures, sizes, bills of materials, formula and flake,
+reproducibility, and the installation of each by an unprivileged user.
 
 Usage: python3 packages/try.py --raddle BINARY --packages FOLDER --parts FOLDER
 """
@@ -10,6 +10,7 @@ import sys
 sys.dont_write_bytecode = True
 
 import argparse
+import base64
 import hashlib
 import io
 import json
@@ -38,6 +39,22 @@ _LISTS = {signing.SUMS, signing.SIGNATURE, signing.MINISIGNATURE}
 #: Files that name a package by its checksum, and contain none.
 _INSTALLERS = {it.name for it in (_REPOSITORY / "packages/files").iterdir()}
 _DEADLINE_S = 180
+
+#: Evaluates the package of a flake, with stand-ins for the functions of nixpkgs that it calls.
+_FLAKE = """
+{ flake }:
+let
+  it = import (/. + flake);
+  pkgs = {
+    stdenvNoCC.mkDerivation = it: it;
+    fetchurl = it: it;
+    installShellFiles = "installShellFiles";
+    lib.licenses.asl20 = "Apache-2.0";
+  };
+  outputs = it.outputs { self = it; nixpkgs.legacyPackages.x86_64-linux = pkgs; };
+in
+outputs.packages.x86_64-linux.default
+"""
 
 #: Makes Node behave like one without `execve`.
 _OLDER_NODE = "delete process.execve;\n"
@@ -123,6 +140,7 @@ def main():
     _bills(packages, raddle)
     _sizes(packages, raddle)
     _no_scripts(packages)
+    _formula_and_flake(packages)
     _same_again(packages, raddle)
     # The unprivileged user must be able to read the folders.
     os.umask(0o022)
@@ -424,6 +442,19 @@ def _no_scripts(packages):
             about = json.load(tar.extractfile("package/package.json"))
         _require("scripts" not in about, f"{file.name} has scripts, which npm runs at installation")
     print("ok  no install scripts")
+
+
+def _formula_and_flake(packages):
+    """Checks the syntax of the formula, and the values of the flake, without Homebrew and nixpkgs."""
+    _output(["ruby", "-c", packages / "raddle.rb"])
+    command = ["nix-instantiate", "--store", "dummy://", "--eval", "--strict", "--json"]
+    flake = _output([*command, "--argstr", "flake", packages / "flake.nix", "--expr", _FLAKE])
+    source = json.loads(flake)["src"]
+    (archive,) = packages.glob("raddle-*.tar.gz")
+    digest = base64.b64encode(hashlib.sha256(archive.read_bytes()).digest()).decode()
+    _require(source["hash"] == f"sha256-{digest}", f"flake.nix has the hash {source['hash']}")
+    _require(source["url"].endswith(f"/{archive.name}"), f"flake.nix has the URL {source['url']}")
+    print("ok  syntax of the Homebrew formula, and values of the Nix flake")
 
 
 def _same_again(packages, raddle):

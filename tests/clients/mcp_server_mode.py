@@ -1,20 +1,17 @@
 """`raddle mcp-server`: the official Python SDK as its client, and the official conformance suite."""
 
 import json
-import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness import Failure, require, require_equal, run_client
+from harness import require, require_equal, run_client
 from mcp_http_bridge import Bridge, Session
+from mcp_suite import Suite
 from mock_model import MockModel, beyond, calls, says
 
 _PROGRAM = Path(__file__).with_name("mcp_server_mode_program.py")
 #: Scenarios that fail, each with its reason.
 _EXPECTED = Path(__file__).with_name("mcp_server_failures.json")
 _SDK_VERSION = "4.1.2"
-_SUITE_VERSION = "0.1.16"
-_SUITE = "@modelcontextprotocol/conformance/dist/index.js"
 #: The suite expects tools of its own. These calls show the same behaviour with a scripted model: a text, an
 #: error, progress, and a form.
 _CALLS = {
@@ -23,8 +20,6 @@ _CALLS = {
     "test_tool_with_progress": {"name": "codex", "arguments": {"prompt": "three steps"}},
     "test_elicitation": {"name": "codex", "arguments": {"prompt": "make it"}},
 }
-#: Scenarios at a time: they wait more than they compute.
-_BESIDE = 3
 
 
 def sdk(bench):
@@ -71,49 +66,10 @@ def conformance(bench):
     bridge = Bridge(lambda: Session(command, bench.workspace, bench.environment(), log), _CALLS)
     bench.afterwards(bridge.close_sessions)
     bench.serve(bridge)
-    expected = json.loads(_EXPECTED.read_text())
-    scenarios = _scenarios(bench)
-    require_equal("expected failures of unknown scenarios", set(expected) - set(scenarios), set())
-    with ThreadPoolExecutor(_BESIDE) as beside:
-        found = dict(zip(scenarios, beside.map(lambda it: _problems(bench, bridge.url, it), scenarios)))
-    wrong = []
-    for scenario, problems in found.items():
-        if problems and scenario not in expected:
-            wrong.append(f"{scenario} fails: {'; '.join(problems)}")
-        if not problems and scenario in expected:
-            wrong.append(f"{scenario} passes: remove it from {_EXPECTED.name}")
-    if wrong:
-        raise Failure("\n    ".join(wrong))
+    Suite(bench, "server", "--url", bridge.url).require_expected(_EXPECTED)
     # The suite accepts every form, with other values than a decision.
     require(not (bench.workspace / "made").exists(), "a form without a decision approved a command")
     require_equal("the exit codes of the servers", set(bridge.close_sessions()) - {0}, set())
-
-
-def _scenarios(bench):
-    """Returns the names of the scenarios for servers."""
-    _, out, _ = _suite(bench, "list", "--server")
-    names = re.findall(r"^\s+- (\S+)", out, re.MULTILINE)
-    require(len(names) > 20, f"the suite lists {out!r}")
-    return names
-
-
-def _problems(bench, url, scenario):
-    """Runs a scenario, and returns the failed checks."""
-    results = bench.folder / "results" / scenario
-    results.mkdir(parents=True)
-    _suite(bench, "server", "--url", url, "--scenario", scenario, "--output-dir", results)
-    (checks,) = results.rglob("checks.json")
-    checks = json.loads(checks.read_text())
-    failed = [it for it in checks if it["status"] in ("FAILURE", "WARNING")]
-    problems = [it.get("errorMessage") or it["description"] for it in failed]
-    if not any(it["status"] == "SUCCESS" for it in checks):
-        problems.append("the suite checked nothing")
-    return problems
-
-
-def _suite(bench, *words):
-    program = bench.parts.package("mcp-conformance", _SUITE_VERSION, _SUITE)
-    return run_client(bench, [bench.parts.node, program, *words], bench.environment())
 
 
 CHECKS = {

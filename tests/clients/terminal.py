@@ -15,7 +15,7 @@ _KEEPER = '"$@"; echo $? > "$0.part"; mv "$0.part" "$0"; exec sleep 600'
 class Terminal:
     """One program in one terminal. The last screen stays when the program ends."""
 
-    def __init__(self, bench, command, environment, name="client"):
+    def __init__(self, bench, command, environment, name="client", folder=None):
         tmux = shutil.which("tmux")
         require(tmux, "there is no tmux; run `cargo xtask parts debian`")
         settings = bench.folder / "tmux.conf"
@@ -31,7 +31,7 @@ class Terminal:
         bench.afterwards(self._close)
         self._run(
             *("new-session", "-d", "-x", str(_COLUMNS), "-y", str(_ROWS)),
-            *("-c", str(bench.workspace)),
+            *("-c", str(folder or bench.workspace)),
             *("sh", "-c", _KEEPER, str(self._exit_code_file)),
             *("env", "-i", *variables, "TERM=screen-256color", *(str(word) for word in command)),
         )

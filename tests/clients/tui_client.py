@@ -25,13 +25,13 @@ def recorded_unix(bench, server, name="relay"):
     return record, relay
 
 
-def start_tui(bench, remote, *arguments, token=None, name="client"):
+def start_tui(bench, remote, *arguments, token=None, name="client", folder=None):
     environment = bench.environment()
     words = [bench.parts.codex, "--remote", remote, *arguments]
     if token:
         environment[_TOKEN_VARIABLE] = token
         words += ["--remote-auth-token-env", _TOKEN_VARIABLE]
-    return Terminal(bench, words, environment, name)
+    return Terminal(bench, words, environment, name, folder)
 
 
 def _record(bench):

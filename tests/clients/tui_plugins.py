@@ -40,7 +40,9 @@ def servers(bench):
 
 def skills(bench):
     """The skill is listed until it is disabled in the client; then the model does not get it."""
-    session = Session(bench, [])
+    # The client requests the skills of its own folder and of the thread's, and shows the list that it read
+    # last; so both are the same folder here.
+    session = Session(bench, [], folder=bench.server_folder)
     folder = bench.client_home / ".agents/skills/release"
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text(f"---\nname: release\ndescription: {_SKILL}\n---\n\n1. Go.\n")
@@ -118,5 +120,6 @@ def _turn_again(client):
 
 CHECKS = {
     "tui-mcp": servers,
+    "tui-skills": skills,
     "tui-hooks": hooks,
 }

@@ -18,9 +18,11 @@ _WORKING = "esc to interrupt"
 class Session:
     """A server, its model and its terminals."""
 
-    def __init__(self, bench, answers, unix=False, **settings):
+    def __init__(self, bench, answers, unix=False, folder=None, **settings):
         self._bench = bench
         self._unix = unix
+        #: The working folder of the clients.
+        self._folder = folder
         self._opened = 0
         self.model = MockModel(bench, [title(TITLE), ("cloth", says(ANSWER)), *answers])
         self.model.configure(bench, **settings)
@@ -44,7 +46,7 @@ class Session:
         else:
             record, relay = recorded(self._bench, self.server)
             remote = f"ws://{relay.address}"
-        terminal = start_tui(self._bench, remote, *arguments, name=name)
+        terminal = start_tui(self._bench, remote, *arguments, name=name, folder=self._folder)
         return Client(terminal, record, relay)
 
     def begin(self):

@@ -214,6 +214,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("strace", "strace"),
     ("minisign", "minisign"),
     ("rpm", "rpm"),
+    ("ruby", "ruby"),
+    ("nix-bin", "nix-instantiate"),
     ("chromium", "chromium"),
 ];
 

@@ -61,7 +61,7 @@ pub use providers::{
     KeyCommand, KeySource, MOCK_BASE_URL, OAuth, Preset, Provider, ProviderChoice, ProviderError,
     Providers, Secret, SignIn,
 };
-pub use sandbox::{SandboxFolders, has_network, policy_of, thread_policy};
+pub use sandbox::{SandboxFolders, has_network, policy_of, read_only_policy, thread_policy};
 pub use schema::schema;
 pub use setting_error::{SettingError, quoted};
 pub use standalone::{ConfigModel, ConfigValue, Configuration, WrittenValue, presets};

@@ -138,4 +138,6 @@ pub struct McpProblem {
     pub name: String,
     /// The reason, for people. Contains no values.
     pub text: String,
+    /// Whether turns fail without the server: its section has `required = true`, and it is enabled.
+    pub required: bool,
 }

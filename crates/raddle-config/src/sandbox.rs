@@ -71,6 +71,19 @@ pub fn thread_policy(settings: &Settings, own: &[PathBuf]) -> Option<Policy> {
     policy_of(&settings.sandbox, folders, real)
 }
 
+/// Returns the paths that programs may read in the sandbox of a thread that has no
+/// [`thread_policy`]. They may write none. `own`: the server's own paths.
+pub fn read_only_policy(settings: &Settings, own: &[PathBuf]) -> Policy {
+    let mut rules = SandboxRules::workspace_write(Vec::new());
+    if let Some(reads) = settings.sandbox.reads() {
+        let reads = reads.iter().map(|it| PathBuf::from(settings.real(it)));
+        let folders = reads.filter(|it| !is_whole_disk(it));
+        rules.read = ReadScope::Listed(folders.collect());
+    }
+    rules.hide_own(own);
+    Policy::Confined(rules)
+}
+
 /// Whether a path may be the whole disk.
 fn is_whole_disk(path: &Path) -> bool {
     let goes_up = path.components().any(|it| it == Component::ParentDir);
@@ -189,5 +202,25 @@ mod tests {
             let expected = expected.map(ReadScope::Listed);
             assert_eq!(listed, expected, "{cwd} with {sandbox:?}");
         }
+    }
+
+    #[test]
+    fn the_whole_disk_is_no_workspace_but_can_be_read_by_list() {
+        let reads = ["/x", "/", "/x/../.."].map(str::to_owned);
+        let settings = Settings {
+            cwd: "/".to_owned(),
+            sandbox: Sandbox::ReadOnly {
+                roots: Vec::new(),
+                network: false,
+                reads: Some(reads.to_vec()),
+            },
+            ..Settings::default()
+        };
+        assert_eq!(thread_policy(&settings, &[]), None);
+        let mut rules = SandboxRules::workspace_write(Vec::new());
+        rules.read = ReadScope::Listed(vec!["/x".into()]);
+        rules.hide_own(&[]);
+        let expected = Policy::Confined(rules);
+        assert_eq!(read_only_policy(&settings, &[]), expected);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Commands that print do not serve the protocol, so only here stdout is free.
 //!
-//! Below: nothing of Raddle. Above: `raddle-exec` and `raddle`.
+//! Below: nothing of Raddle. Above: `raddle-plugin`, `raddle-exec` and `raddle`.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
@@ -88,24 +88,34 @@ pub fn print_line(line: &str) {
 pub fn sanitize(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for letter in text.chars() {
-        match letter {
-            '\n' | '\t' => clean.push(letter),
-            _ if letter.is_control() || turns_text(letter) || ends_line(letter) => {
-                clean.extend(letter.escape_unicode());
-            }
-            _ => clean.push(letter),
+        match is_safe(letter) {
+            true => clean.push(letter),
+            false => clean.extend(letter.escape_unicode()),
         }
     }
     clean
 }
 
-fn turns_text(letter: char) -> bool {
-    matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// Whether a terminal shows a character as it is. Control characters, marks of direction and the
+/// line ends of Unicode are not safe; a tab and a line feed are.
+fn is_safe(letter: char) -> bool {
+    match letter {
+        '\n' | '\t' => true,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' => false,
+        '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}' => false,
+        _ => !letter.is_control(),
+    }
 }
 
-/// Whether some programs treat the character as the end of a line.
-fn ends_line(letter: char) -> bool {
-    matches!(letter, '\u{2028}' | '\u{2029}')
+/// Whether a character may be shown in a text of a foreign program, such as an MCP server: a
+/// terminal shows it as it is, and it is not invisible. Emoji and some scripts need invisible
+/// characters, so other texts may contain them.
+pub fn is_plain(letter: char) -> bool {
+    let is_invisible = matches!(
+        letter,
+        '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
+    );
+    is_safe(letter) && !is_invisible
 }
 
 /// Joins a text into one line and truncates it.
@@ -131,8 +141,23 @@ mod tests {
             ("a\rb\u{7}", "a\\u{d}b\\u{7}"),
             ("\u{9b}31m", "\\u{9b}31m"),
             ("\u{202e}txt.exe", "\\u{202e}txt.exe"),
+            ("a\u{2028}b", "a\\u{2028}b"),
+            // One symbol of two.
+            ("👩\u{200d}🔬", "👩\u{200d}🔬"),
         ] {
             assert_eq!(sanitize(text), clean);
+        }
+    }
+
+    #[test]
+    fn plain_characters_are_visible_and_safe() {
+        for letter in ['a', ' ', '\n', '\t', 'ä', '漢', '👩'] {
+            assert!(is_plain(letter), "{letter:?}");
+        }
+        let unsafe_letters = "\u{1b}\r\u{7}\u{9b}\u{61c}\u{200e}\u{202e}\u{2028}\u{2066}";
+        let invisible_letters = "\u{200b}\u{200c}\u{200d}\u{2060}\u{feff}\u{e0000}\u{e007f}";
+        for letter in unsafe_letters.chars().chain(invisible_letters.chars()) {
+            assert!(!is_plain(letter), "{letter:?}");
         }
     }
 

@@ -35,7 +35,8 @@ pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use shell::{Completions, Man};
 pub(crate) use shim::{ShimCommand, ShimInstall};
 pub(crate) use thread::{
-    ThreadCommand, ThreadDelete, ThreadExport, ThreadImport, ThreadList, ThreadShow, ThreadVerify,
+    ThreadCommand, ThreadDelete, ThreadExport, ThreadImport, ThreadList, ThreadShow,
+    ThreadUnarchive, ThreadVerify,
 };
 
 use std::net::SocketAddr;
@@ -99,7 +100,7 @@ pub(crate) enum Command {
     /// Without a subcommand it runs in the foreground, for service managers such as systemd. It
     /// listens on the Unix socket of the home unless --listen is given. See docs/operating.md.
     Daemon(Box<Daemon>),
-    /// List, show, check, copy and delete stored threads
+    /// List, show, check, copy, restore and delete stored threads
     #[command(subcommand)]
     Thread(ThreadCommand),
     /// Run a command inside the sandbox

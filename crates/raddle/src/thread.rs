@@ -6,6 +6,7 @@ mod import;
 mod list;
 mod show;
 mod time;
+mod unarchive;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ pub(crate) fn run(command: ThreadCommand) -> Result<ExitCode> {
         ThreadCommand::Export(args) => export::run(&folder, &args),
         ThreadCommand::Import(args) => import::run(&folder, &args),
         ThreadCommand::Verify(args) => verify::run(&folder, &args),
+        ThreadCommand::Unarchive(args) => unarchive::run(&folder, &args),
         ThreadCommand::Delete(args) => delete::run(&folder, &args),
     }
 }

@@ -37,11 +37,13 @@ pub(crate) fn open(
     vendor_client: &VendorClient,
     peer_connections: mpsc::Sender<Connection>,
 ) -> AgentParts {
+    let command_rules = CommandRules::of(&deps, rules.clone());
+    let starter = process_starter(&deps, &command_rules);
     let AgentDeps {
         providers,
         launcher,
         sandbox,
-        commands,
+        commands: _,
         mcp,
         hooks,
         hidden_paths: own,
@@ -49,17 +51,6 @@ pub(crate) fn open(
         skills,
     } = deps;
     let sandbox_service = sandbox.clone();
-    let command_rules = Arc::new(CommandRules {
-        commands,
-        rules: rules.clone(),
-    });
-    let starter = ProcessStarter {
-        launcher: launcher.clone(),
-        sandbox: sandbox.clone(),
-        operator: command_rules.clone(),
-        own: own.clone(),
-        path: path.clone(),
-    };
     let mcp = McpRegistry::new(mcp, starter.clone(), home);
     let hooks = CommandHooks::new(hooks, starter);
     let built_in = BuiltInTools::new(raddle_tools::Options {
@@ -108,17 +99,19 @@ pub(crate) fn open(
 
 /// Creates the MCP servers alone, with the dependencies of live threads.
 pub(crate) fn mcp_servers(home: &Path, deps: &AgentDeps, rules: RuleStore) -> McpRegistry {
-    let starter = ProcessStarter {
+    let starter = process_starter(deps, &CommandRules::of(deps, rules));
+    McpRegistry::new(deps.mcp.clone(), starter, home)
+}
+
+/// Returns the dependencies of MCP servers and hooks, which are processes in the sandbox.
+fn process_starter(deps: &AgentDeps, operator: &Arc<CommandRules>) -> ProcessStarter {
+    ProcessStarter {
         launcher: deps.launcher.clone(),
         sandbox: deps.sandbox.clone(),
-        operator: Arc::new(CommandRules {
-            commands: deps.commands.clone(),
-            rules,
-        }),
+        operator: operator.clone(),
         own: deps.hidden_paths.clone(),
         path: deps.path.clone(),
-    };
-    McpRegistry::new(deps.mcp.clone(), starter, home)
+    }
 }
 
 /// The other processes of a home.
@@ -136,6 +129,13 @@ fn folder(home: &Path) -> PathBuf {
 struct CommandRules {
     commands: CommandConfig,
     rules: RuleStore,
+}
+
+impl CommandRules {
+    fn of(deps: &AgentDeps, rules: RuleStore) -> Arc<Self> {
+        let commands = deps.commands.clone();
+        Arc::new(Self { commands, rules })
+    }
 }
 
 impl Operator for CommandRules {

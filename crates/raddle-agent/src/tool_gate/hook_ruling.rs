@@ -122,6 +122,16 @@ mod tests {
 
     use super::*;
 
+    fn call() -> ToolCall {
+        ToolCall {
+            id: "c".to_owned(),
+            tool: "exec_command".to_owned(),
+            arguments: r#"{"cmd":"ls"}"#.to_owned(),
+            freeform: false,
+            alone: false,
+        }
+    }
+
     #[test]
     fn a_hook_only_makes_a_decision_stricter() {
         let ruling = Ruling {
@@ -191,15 +201,8 @@ mod tests {
                 ..Settings::default()
             };
             let none = BTreeSet::new();
-            let call = ToolCall {
-                id: "c".to_owned(),
-                tool: "exec_command".to_owned(),
-                arguments: r#"{"cmd":"ls"}"#.to_owned(),
-                freeform: false,
-                alone: false,
-            };
             let granted = granted.unwrap_or(&none);
-            let tightened = judgement.tightened(hooks.clone(), &call, &settings, granted, None);
+            let tightened = judgement.tightened(hooks.clone(), &call(), &settings, granted, None);
             let actual = match tightened.admission {
                 Admission::Run => "run",
                 Admission::Ask { .. } => "ask",
@@ -217,13 +220,7 @@ mod tests {
             ItemBody::Command(CommandRun::default()),
             Settings::default(),
         );
-        let call = ToolCall {
-            id: "c".to_owned(),
-            tool: "exec_command".to_owned(),
-            arguments: r#"{"cmd":"ls"}"#.to_owned(),
-            freeform: false,
-            alone: false,
-        };
+        let call = call();
         for (hooks, expected) in [
             (HookRuling::Pass, true),
             (HookRuling::Ask("w".to_owned()), false),

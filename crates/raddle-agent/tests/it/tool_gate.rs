@@ -518,28 +518,33 @@ async fn an_approval_of_typed_input_shows_the_input() {
     assert_eq!(command, Some("rm -r /"));
 }
 
-/// Only the user can answer: a question expires at its deadline without an answer.
+/// Only the user can answer a question of the model or of a running tool: no policy accepts at its
+/// deadline.
 #[tokio::test]
 async fn an_unanswered_question_expires() {
-    for unattended in [
+    let (deny, allow) = (
         UnattendedPolicy::Deny { after_ms: 0 },
         UnattendedPolicy::Allow { after_ms: 0 },
+    );
+    let of_model = ("ask", "{}", "call ask · output The request timed out.");
+    let of_tool = ("do", "elicits", "call do · output did elicits: expired");
+    for ((tool, arguments, expected), unattended) in [
+        (of_model, deny.clone()),
+        (of_model, allow.clone()),
+        (of_tool, deny),
+        (of_tool, allow),
     ] {
         let policy = Policy {
             unattended: Some(unattended),
             ..Policy::default()
         };
         let rules = Arc::new(FixedRules(Arc::new(policy)));
-        let call: &[ScriptLine] = &[ScriptLine::Calls("ask", "{}")];
+        let call: &[ScriptLine] = &[ScriptLine::Calls(tool, arguments)];
         let mut harness = harness_with_rules(&[call, DONE], rules).await;
-        execute(&harness.thread, turn("t1", "hi"))
-            .await
-            .expect("a turn");
+        let result = execute(&harness.thread, turn("t1", "hi")).await;
+        result.expect("a turn");
         until(&mut harness.deliveries, "turn/completed").await;
-        assert_eq!(
-            harness.script.prompts()[1],
-            "user hi · call ask · output The request timed out."
-        );
+        assert_eq!(harness.script.prompts()[1], format!("user hi · {expected}"));
     }
 }
 

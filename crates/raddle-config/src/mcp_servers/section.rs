@@ -64,18 +64,20 @@ pub(crate) fn read(config: &Table) -> McpServers {
 
 /// Reads one server, or returns its first problem.
 pub(crate) fn check(name: &str, value: &Value) -> Result<McpServer, McpProblem> {
+    let section = value.as_table().map(ServerSection);
+    let is_required =
+        |it: &ServerSection<'_>| it.flag("enabled", true) && it.flag("required", false);
     let problem = |text: String| McpProblem {
         name: quoted(name).into_owned(),
         text,
+        required: section.as_ref().is_some_and(is_required),
     };
-    let table = match (invalid_value(name, value), value) {
-        (None, Value::Table(table)) => table,
-        (invalid, _) => {
-            let text = invalid.unwrap_or_else(|| "it must be a table".to_owned());
-            return Err(problem(text));
-        }
-    };
-    ServerSection(table).server(name).map_err(problem)
+    match (invalid_value(name, value), &section) {
+        (None, Some(section)) => section.server(name).map_err(problem),
+        (invalid, _) => Err(problem(
+            invalid.unwrap_or_else(|| "it must be a table".to_owned()),
+        )),
+    }
 }
 
 /// Returns the problems of servers whose values have valid types. Others are problems of a key,

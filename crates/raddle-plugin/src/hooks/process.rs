@@ -2,14 +2,10 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::path::{Component, PathBuf};
 
-use raddle_config::{Hook, has_network, thread_policy};
+use raddle_config::{Hook, has_network, read_only_policy, thread_policy};
 use raddle_core::Settings;
-use raddle_sandbox::{
-    Confinement, ExitStatus, Launch, Output, Policy, ProgramError, ReadScope, SandboxRules,
-    named_program,
-};
+use raddle_sandbox::{Confinement, ExitStatus, Launch, Output, ProgramError, named_program};
 
 use crate::process::{self, ProcessError, ProcessStarter, SandboxedProcess};
 
@@ -80,27 +76,15 @@ fn prepare(
 fn confinement(starter: &ProcessStarter, settings: &Settings) -> Confinement {
     let own = &starter.own;
     let policy = thread_policy(settings, own);
-    let policy = policy.unwrap_or_else(|| writes_nothing(settings, own));
+    // Commands do not run in the whole disk, but hooks must: the administrator's may reject other
+    // calls.
+    let policy = policy.unwrap_or_else(|| read_only_policy(settings, own));
     let network = has_network(&settings.sandbox).then(|| starter.operator.hosts());
     Confinement {
         policy,
         network: network.flatten(),
         accepts_second_tier: starter.operator.accepts_second(),
     }
-}
-
-/// Returns the sandbox of hooks in a thread whose folder is the whole disk. Commands do not run
-/// there, but hooks must: the administrator's may reject other calls.
-fn writes_nothing(settings: &Settings, own: &[PathBuf]) -> Policy {
-    let mut rules = SandboxRules::workspace_write(Vec::new());
-    if let Some(reads) = settings.sandbox.reads() {
-        let reads = reads.iter().map(|it| PathBuf::from(settings.real(it)));
-        let goes_up = |it: &PathBuf| it.components().any(|part| part == Component::ParentDir);
-        let is_folder = |it: &PathBuf| it.parent().is_some() && !goes_up(it);
-        rules.read = ReadScope::Listed(reads.filter(is_folder).collect());
-    }
-    rules.hide_own(own);
-    Policy::Confined(rules)
 }
 
 /// Writes the input of a process, and reads its output to the end.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use raddle_config::{McpServer, McpTransport};
+use raddle_console::is_plain;
 use raddle_core::Settings;
 use raddle_sandbox::Output;
 use rmcp::model::ProtocolVersion;
@@ -95,8 +96,7 @@ impl std::fmt::Display for StderrEnd {
         match self.0.trim() {
             "" => Ok(()),
             text => {
-                let is_plain = |it: &char| !it.is_control() || matches!(it, '\n' | '\t');
-                let text: String = text.chars().filter(is_plain).collect();
+                let text: String = text.chars().filter(|it| is_plain(*it)).collect();
                 write!(f, "; it wrote: {text}")
             }
         }

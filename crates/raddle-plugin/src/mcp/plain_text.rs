@@ -3,6 +3,8 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
+use raddle_console::is_plain;
+
 const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
 /// Control sequence introducer, as one character.
@@ -26,18 +28,13 @@ pub(crate) fn plain_text(text: &str, bytes_max: usize) -> String {
                     plain.push(' ');
                 }
             }
-            letter if letter.is_control() || is_direction(letter) => {}
+            letter if !is_plain(letter) => {}
             letter if plain.len() + letter.len_utf8() > bytes_max => break,
             letter => plain.push(letter),
         }
     }
     plain.truncate(plain.trim_end().len());
     plain
-}
-
-/// Whether a character changes the direction of the text after it.
-fn is_direction(letter: char) -> bool {
-    matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Skips an escape sequence, after its first character.
@@ -91,6 +88,7 @@ mod tests {
             ("a\r\nb\tc\u{8}", "a b c"),
             ("  a  ", "a"),
             ("\u{202e}txt\u{2066}", "txt"),
+            ("in\u{200b}vis\u{2060}ible\u{feff}\u{e0041}", "invisible"),
             ("\u{1b}[31", ""),
             ("\u{1b}]never ends", ""),
             ("ends with \u{1b}", "ends with"),

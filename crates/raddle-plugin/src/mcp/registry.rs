@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use futures_util::future::join_all;
-use raddle_config::{McpConfig, McpServer, McpTransport};
+use raddle_config::{McpConfig, McpProblem, McpServer, McpTransport};
 use raddle_core::Settings;
 use raddle_core::ports::{
     BoxFuture, McpAuth, McpError, McpListener, McpLogin, McpServerSnapshot, McpServerState,
@@ -140,6 +140,12 @@ impl McpRegistry {
             instance.clone()
         });
         of_server.collect()
+    }
+
+    /// Returns the problems of the required servers whose sections are invalid.
+    pub(crate) fn required_problems(&self) -> Vec<McpProblem> {
+        let problems = self.inner.deps.config.current().problems;
+        problems.into_iter().filter(|it| it.required).collect()
     }
 
     /// Starts an instance that no thread shares, also of a server that is not enabled.

@@ -205,9 +205,16 @@ impl McpTools {
     async fn required_servers(&self, settings: &Settings) -> Requirement {
         let instances = self.registry.of_thread(settings).into_iter();
         let required: Vec<Arc<Instance>> = instances.filter(|it| it.server.required).collect();
-        if required.is_empty() {
+        let problems = self.registry.required_problems();
+        if required.is_empty() && problems.is_empty() {
             return Requirement::None;
         }
+        let invalid = problems.iter().map(|problem| {
+            format!(
+                "{problem}. The server is required: correct its section in config.toml, or set \
+                 `required = false` to begin turns without it"
+            )
+        });
         let started = join_all(required.iter().map(|it| it.started())).await;
         let states = required.iter().zip(started);
         let missing = states.filter_map(|(instance, state)| {
@@ -222,7 +229,7 @@ impl McpTools {
                 )),
             }
         });
-        let missing: Vec<String> = missing.collect();
+        let missing: Vec<String> = invalid.chain(missing).collect();
         match missing.is_empty() {
             true => Requirement::Met,
             false => Requirement::Missing(missing.join("\n")),

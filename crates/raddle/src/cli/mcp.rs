@@ -46,8 +46,10 @@ pub(crate) struct McpAdd {
     #[arg(long, value_name = "KEY=VALUE", value_parser = variable, conflicts_with = "url")]
     pub(crate) env: Vec<McpVariable>,
 
-    /// Working directory of the program, relative to the folder of the thread. Without it, the
-    /// program starts there only if that folder is trusted
+    /// Working directory of the program
+    ///
+    /// Relative to the folder of the thread. Without it, the program starts in that folder only if
+    /// the folder is trusted.
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     pub(crate) cwd: Option<String>,
 

@@ -29,6 +29,11 @@ pub(crate) enum ThreadCommand {
     /// if anything is damaged. `docs/damage.md` describes the remedies, and the damage that cannot
     /// be detected.
     Verify(ThreadVerify),
+    /// Show an archived thread in lists again
+    ///
+    /// Works beside a running server. `raddle thread list --archived` shows the archived threads.
+    /// `raddle exec resume ID` restores an archived thread too.
+    Unarchive(ThreadUnarchive),
     /// Delete a thread permanently
     Delete(ThreadDelete),
 }
@@ -126,6 +131,13 @@ pub(crate) struct ThreadVerify {
     /// Print a JSON line for the file and for each thread
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ThreadUnarchive {
+    /// Thread id, or a unique prefix of it
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@ mod damage;
 mod export_import;
 mod removal;
 mod server_views;
+mod unarchive;
 mod views;
 
 use std::io::Write;

@@ -68,27 +68,6 @@ async fn an_interrupt_withdraws_the_question() {
     assert_eq!(ends[0].0, ItemStatus::Interrupted);
 }
 
-/// Only the user can answer, so no policy accepts at the deadline.
-#[tokio::test]
-async fn an_unanswered_question_of_a_tool_expires() {
-    for unattended in [
-        UnattendedPolicy::Deny { after_ms: 0 },
-        UnattendedPolicy::Allow { after_ms: 0 },
-    ] {
-        let policy = Policy {
-            unattended: Some(unattended),
-            ..Policy::default()
-        };
-        let rules = Arc::new(FixedRules(Arc::new(policy)));
-        let mut harness = harness_with_rules(&[CALL, DONE], rules).await;
-        let result = execute(&harness.thread, turn("t1", "hi")).await;
-        result.expect("a turn");
-        until(&mut harness.deliveries, "turn/completed").await;
-        let read = "user hi · call do · output did elicits: expired";
-        assert_eq!(harness.script.prompts()[1], read);
-    }
-}
-
 #[tokio::test]
 async fn settings_that_forbid_asking_decline_the_question() {
     let granular = json!({"sandbox_approval": true, "rules": true, "mcp_elicitations": false});

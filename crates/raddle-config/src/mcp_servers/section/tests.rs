@@ -203,6 +203,23 @@ fn invalid_servers_are_left_out_with_a_problem() {
 }
 
 #[test]
+fn a_problem_says_whether_its_server_is_required() {
+    for (section, expected) in [
+        ("required = true", true),
+        ("required = true\nenabled = false", false),
+        ("required = true\nenabled = 'no'", true),
+        ("required = true\ncommand = 5", true),
+        ("required = 'true'\ncommand = 'a'", false),
+        ("required = false", false),
+        ("enabled = true", false),
+    ] {
+        let all = servers(&format!("[mcp_servers.x]\n{section}"));
+        let required: Vec<bool> = all.problems.iter().map(|it| it.required).collect();
+        assert_eq!(required, [expected], "{section}");
+    }
+}
+
+#[test]
 fn servers_are_sorted_by_name() {
     let all = servers("[mcp_servers.b]\ncommand = 'x'\n[mcp_servers.a]\nurl = 'http://h'\n");
     let names: Vec<&str> = all.servers.iter().map(|it| it.name.as_str()).collect();

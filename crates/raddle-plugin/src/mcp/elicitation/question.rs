@@ -1,5 +1,6 @@
 //! The question of an MCP server in the form in which clients receive it.
 
+use raddle_console::is_plain;
 use rmcp::model::ElicitRequestParams;
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ pub(super) enum QuestionError {
     LongMessage,
     #[error("it has more than {QUESTION_BYTES_MAX} bytes")]
     TooLong,
-    #[error("the name of a field has control characters")]
+    #[error("the name of a field has characters that cannot be shown")]
     BadName,
     #[error("its URL is no plain `https://` or `http://` address")]
     BadUrl,
@@ -65,8 +66,9 @@ fn is_web_address(url: &str) -> bool {
     !host.contains('@') && url.bytes().all(|it| it.is_ascii_graphic())
 }
 
-/// Removes the characters from texts that move a cursor, change colours or reverse the direction
-/// of text. Returns false if a name contains one: an answer repeats the names of fields.
+/// Removes the characters from texts that move a cursor, change colours, reverse the direction of
+/// text, or are invisible. Returns false if a name contains one: an answer repeats the names of
+/// fields.
 fn clean(value: &mut Value) -> bool {
     match value {
         Value::String(text) => {
@@ -79,15 +81,6 @@ fn clean(value: &mut Value) -> bool {
             members.keys().all(is_plain_name) && members.values_mut().all(clean)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => true,
-    }
-}
-
-fn is_plain(letter: char) -> bool {
-    match letter {
-        '\n' | '\t' => true,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' => false,
-        '\u{2028}' | '\u{2029}' | '\u{2066}'..='\u{2069}' => false,
-        _ => !letter.is_control(),
     }
 }
 
@@ -128,11 +121,19 @@ mod tests {
                 form("a\u{1b}[31m\u{202e}b\n", &field),
                 Ok(form("a[31mb\n", &clean_field)),
             ),
+            (
+                form("pay\u{200b}\u{2060}load\u{feff}\u{e0041}", &json!({})),
+                Ok(form("payload", &json!({}))),
+            ),
             (without_mode, Ok(form("m", &json!({})))),
             (form(&long, &json!({})), Err(QuestionError::LongMessage)),
             (form("m", &many.into()), Err(QuestionError::TooLong)),
             (
                 form("m", &json!({"a\u{7}": {"type": "boolean"}})),
+                Err(QuestionError::BadName),
+            ),
+            (
+                form("m", &json!({"a\u{200d}": {"type": "boolean"}})),
                 Err(QuestionError::BadName),
             ),
             (
@@ -142,6 +143,13 @@ mod tests {
             (url("http://localhost:1/"), Ok(url("http://localhost:1/"))),
             (url("javascript:alert(1)"), Err(QuestionError::BadUrl)),
             (url("https://a\u{202e}b/"), Err(QuestionError::BadUrl)),
+            (url("https://a\u{200b}b/"), Err(QuestionError::BadUrl)),
+            (
+                url("https://github.com%2Flogin@evil.example/"),
+                Err(QuestionError::BadUrl),
+            ),
+            (url("https://a@b.example"), Err(QuestionError::BadUrl)),
+            (url("https://a.example/@b"), Ok(url("https://a.example/@b"))),
             (url("file:///etc/passwd"), Err(QuestionError::BadUrl)),
         ] {
             let expected = expected.map(|mut it| {

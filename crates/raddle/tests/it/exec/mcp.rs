@@ -224,6 +224,35 @@ fn a_turn_fails_without_a_required_server_and_names_it() {
     assert_eq!(harness.mock.request_bodies(), Vec::<Value>::new());
 }
 
+#[test]
+fn a_turn_fails_with_the_problem_of_a_required_section() {
+    let both = "command = 'a'\nurl = 'http://localhost:1/'\nrequired = true\n";
+    let disabled = format!("{both}enabled = false\n");
+    for (section, expected) in [
+        (both, Some("it has both `command` and `url`")),
+        (
+            "command = 5\nrequired = true\n",
+            Some("`command` under [mcp_servers.audit] must be a string"),
+        ),
+        (disabled.as_str(), None),
+    ] {
+        let harness = ExecHarness::new("[[answer]]\nsteps = [{ text = 'Done.' }]");
+        let text = format!("[mcp_servers.audit]\n{section}");
+        fs::write(harness.home.path().join("config.toml"), text).expect("a configuration");
+        let output = harness.run(&["--json", "go"]);
+        let Some(expected) = expected else {
+            assert_eq!(output.code, Some(0), "{section}: {output:?}");
+            continue;
+        };
+        assert_eq!(output.code, Some(1), "{section}: {output:?}");
+        for part in ["`audit` cannot be used", expected, "`required = false`"] {
+            assert!(output.out.contains(part), "{part}: {output:?}");
+        }
+        let requests = harness.mock.request_bodies();
+        assert_eq!(requests, Vec::<Value>::new(), "{section}");
+    }
+}
+
 /// A server whose tools change, in Python.
 const CHANGING: &str = include_str!("mcp_changes.py");
 
