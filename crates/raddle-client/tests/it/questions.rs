@@ -253,7 +253,9 @@ async fn the_last_client_that_cannot_answer_declines() {
     let mut follower = start_tool_turn(&client).await;
     wait_for_question(&mut follower).await;
     let questions = follower.thread().questions.clone();
-    let sent = client.cannot_answer(&questions[0].id, "it has no loom").await;
+    let sent = client
+        .cannot_answer(&questions[0].id, "it has no loom")
+        .await;
     sent.expect("sent");
     let (call, output) = finish_turn(&client, &mut follower).await;
     assert_eq!(call, "Failed");

@@ -62,7 +62,10 @@ impl CallContext {
             tracing::info!("a request was not shown: the MCP client declared no elicitation");
             return None;
         }
-        self.peer.request("elicitation/create", params).answer().await
+        self.peer
+            .request("elicitation/create", params)
+            .answer()
+            .await
     }
 
     /// Reports one more step of the turn, if the client asked for progress.

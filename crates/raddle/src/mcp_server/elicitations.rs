@@ -17,7 +17,10 @@ pub(crate) async fn ask(
     let McpServerElicitationRequestParams::Form(form) = question else {
         return None;
     };
-    let message = format!("The MCP server {} asks:\n\n{}", form.server_name, form.message);
+    let message = format!(
+        "The MCP server {} asks:\n\n{}",
+        form.server_name, form.message
+    );
     let result = context.pass_on(&sanitize(&message), &form.requested_schema);
     response(&result.await?)
 }

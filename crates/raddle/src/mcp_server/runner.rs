@@ -36,7 +36,10 @@ impl TurnRunner for ThreadRunner {
         }
         if context.is_cancelled() {
             let is_deleted = is_new && self.delete(follower).await;
-            return failed((!is_deleted).then_some(id), "the call was cancelled".to_owned());
+            return failed(
+                (!is_deleted).then_some(id),
+                "the call was cancelled".to_owned(),
+            );
         }
         match self.start_turn(id, request.prompt).await {
             Ok(turn) => TurnCall::new(follower, turn, context).run().await,

@@ -20,8 +20,7 @@ fn harness(tool: &str, arguments: impl Fn(&Path) -> String) -> McpHarness {
          steps = [{{ call = 'mcp__demo__{tool}', arguments = {{ {arguments} }} }}]\n\
          [[answer]]\nsteps = [{{ text = 'Done.' }}]"
     ));
-    let text =
-        format!("[mcp_servers.demo]\ncommand = 'python3'\nargs = ['-c', '''{SERVER}''']\n");
+    let text = format!("[mcp_servers.demo]\ncommand = 'python3'\nargs = ['-c', '''{SERVER}''']\n");
     fs::write(home.path().join("config.toml"), text).expect("a configuration");
     McpHarness { home, work, mock }
 }
