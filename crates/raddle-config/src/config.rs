@@ -16,7 +16,6 @@ use sha2::{Digest, Sha256};
 
 use crate::config_error::{ConfigError, ConfigWriteError};
 use crate::edit::{self, EditedFile};
-use crate::hooks::HOOKS_TABLE;
 use crate::layers::{Layer, Layers};
 use crate::mcp_servers::{self, MCP_TABLE, McpServers};
 use crate::overrides::Override;
@@ -189,7 +188,7 @@ impl Config {
             let table = |text: &str| text.parse().unwrap_or_default();
             if let Some(key) = keys::guarded_change(&table(&old_text), &table(&text)) {
                 let command = match key {
-                    HOOKS_TABLE => "run `raddle hooks trust` or ",
+                    "hooks" => "run `raddle hooks trust` or ",
                     _ => "",
                 };
                 return Err(ConfigWriteError::Rejected {

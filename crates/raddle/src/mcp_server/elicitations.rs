@@ -17,12 +17,10 @@ pub(crate) async fn ask(
     let McpServerElicitationRequestParams::Form(form) = question else {
         return None;
     };
-    let message = format!(
-        "The MCP server {} asks:\n\n{}",
-        form.server_name, form.message
-    );
-    let result = context.pass_on(&sanitize(&message), &form.requested_schema);
-    response(&result.await?)
+    let (server, message) = (&form.server_name, &form.message);
+    let message = sanitize(&format!("The MCP server {server} asks:\n\n{message}"));
+    let result = context.pass_on(&message, &form.requested_schema).await;
+    response(&result?)
 }
 
 /// Reads the result of `elicitation/create`.
