@@ -9,7 +9,7 @@ use raddle_client::protocol::{
     AskForApproval, CommandExecutionApprovalDecision, CommandExecutionRequestApprovalParams,
     FileChangeApprovalDecision, FileChangeRequestApprovalParams, ThreadStartParams, TurnStatus,
 };
-use raddle_client::{Client, Options, Program, RequestHandler, ServerAddress};
+use raddle_client::{Client, HandlerAnswer, Options, Program, RequestHandler, ServerAddress};
 
 /// Passes approval requests to a function that asks the user.
 pub struct ApprovalPrompt<F>(pub F);
@@ -28,10 +28,10 @@ impl<F: Fn(String) -> bool + Clone + Send + Sync + 'static> RequestHandler for A
     async fn command(
         &self,
         params: CommandExecutionRequestApprovalParams,
-    ) -> Option<CommandExecutionApprovalDecision> {
+    ) -> HandlerAnswer<CommandExecutionApprovalDecision> {
         let command = params.command.unwrap_or_default();
         let reason = params.reason.unwrap_or_default();
-        Some(
+        HandlerAnswer::Given(
             match self.is_approved(format!("run {command}? {reason}")).await {
                 true => CommandExecutionApprovalDecision::Accept,
                 false => CommandExecutionApprovalDecision::Decline,
@@ -42,9 +42,9 @@ impl<F: Fn(String) -> bool + Clone + Send + Sync + 'static> RequestHandler for A
     async fn file_change(
         &self,
         params: FileChangeRequestApprovalParams,
-    ) -> Option<FileChangeApprovalDecision> {
+    ) -> HandlerAnswer<FileChangeApprovalDecision> {
         let reason = params.reason.unwrap_or_default();
-        Some(
+        HandlerAnswer::Given(
             match self.is_approved(format!("change files? {reason}")).await {
                 true => FileChangeApprovalDecision::Accept,
                 false => FileChangeApprovalDecision::Decline,

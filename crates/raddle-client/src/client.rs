@@ -1,5 +1,6 @@
 //! The handle of a client: connects, makes calls, opens threads.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -9,12 +10,15 @@ use raddle_protocol::{
     InitializeResponse, ItemId, Method, Notification, RequestId, ThreadForkParams, ThreadId,
     ThreadResumeParams, ThreadStartParams, extension,
 };
+use raddle_rpc::{ErrorObject, code};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::request_handler::handler_fn;
-use crate::task::{CallRequest, CallResponse, ClientCommand, FollowStart, Task, greet};
+use crate::task::{
+    CallRequest, CallResponse, ClientCommand, FollowStart, LaterAnswer, Task, greet,
+};
 use crate::{CallError, ConnectError, Options, RequestHandler, ServerAddress, ThreadFollower};
 
 /// Maximum number of commands queued for the client's task.
@@ -120,7 +124,23 @@ impl Client {
     pub async fn answer<T: Serialize>(&self, id: &RequestId, answer: &T) -> Result<(), CallError> {
         let answer =
             to_raw_value(answer).map_err(|error| CallError::Malformed(error.to_string()))?;
-        let command = ClientCommand::Answer(id.clone(), answer);
+        self.settle(id, Ok(answer)).await
+    }
+
+    /// Reports that this client cannot answer a question that the [`RequestHandler`] left open. If
+    /// no other client can, the server declines it for this reason. Does nothing if it is resolved
+    /// by now.
+    pub async fn cannot_answer(
+        &self,
+        id: &RequestId,
+        why: impl Into<Cow<'static, str>>,
+    ) -> Result<(), CallError> {
+        let why = ErrorObject::new(code::METHOD_NOT_FOUND, why);
+        self.settle(id, Err(why)).await
+    }
+
+    async fn settle(&self, id: &RequestId, outcome: LaterAnswer) -> Result<(), CallError> {
+        let command = ClientCommand::Answer(id.clone(), outcome);
         let sent = self.inner.commands.send(command).await;
         sent.map_err(|_| self.closed())
     }

@@ -42,6 +42,7 @@
 
 mod child;
 mod client;
+mod deferred_answers;
 mod error;
 mod event;
 mod follower;
@@ -53,12 +54,13 @@ mod task;
 mod view;
 
 pub use client::{Client, Notice, Notices};
+pub use deferred_answers::DeferredAnswers;
 pub use error::{CallError, ConnectError};
 pub use event::ThreadEvent;
 pub use follower::ThreadFollower;
 pub use options::{Options, ReconnectPolicy};
 pub use raddle_protocol as protocol;
 pub use raddle_rpc::{Connection, ConnectionLimits, ErrorObject, memory};
-pub use request_handler::{RejectAll, RequestHandler, ServerQuestion};
+pub use request_handler::{HandlerAnswer, RejectAll, RequestHandler, ServerQuestion};
 pub use server_address::{Dialer, Program, ServerAddress, Stderr};
 pub use view::{OpenQuestion, ThreadHead, ThreadView};

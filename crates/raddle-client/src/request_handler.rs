@@ -1,48 +1,50 @@
 //! The handler of the server's requests.
 
+use std::convert::identity;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use raddle_protocol::*;
+use serde::Serialize;
 use serde_json::Value;
 
 /// Answers the requests of the server: approvals, questions to the user, tool calls.
 ///
 /// A method may take as long as it needs; the client keeps running meanwhile. Its future is dropped
 /// when the request is resolved otherwise (by another client, by an interrupt) or when the thread
-/// is no longer followed. The server asks again when the thread is opened again. `None` leaves a
-/// request open: another client may answer it, or this one later with
-/// [`Client::answer`](crate::Client::answer).
+/// is no longer followed. The server asks again when the thread is opened again.
 ///
-/// The default of every method rejects the request and logs it. If a method panics, the client
-/// answers with an error.
+/// Every client that follows a thread receives its requests, and the first answer counts. So the
+/// defaults decline approvals only, and report for all other requests that this client cannot
+/// answer. Both are logged. If a method panics, the client cannot answer either.
 pub trait RequestHandler: Send + Sync + 'static {
-    /// Decides whether a command may run.
+    /// Decides whether a command may run. The default declines.
     fn command(
         &self,
         params: CommandExecutionRequestApprovalParams,
-    ) -> impl Future<Output = Option<CommandExecutionApprovalDecision>> + Send {
+    ) -> impl Future<Output = HandlerAnswer<CommandExecutionApprovalDecision>> + Send {
         log_rejection("a command", params.command.as_deref().unwrap_or_default());
-        async { Some(CommandExecutionApprovalDecision::Decline) }
+        async { HandlerAnswer::Given(CommandExecutionApprovalDecision::Decline) }
     }
 
-    /// Decides whether files may be changed. The changes are in the item, which arrived before.
+    /// Decides whether files may be changed. The changes are in the item, which arrived before. The
+    /// default declines.
     fn file_change(
         &self,
         params: FileChangeRequestApprovalParams,
-    ) -> impl Future<Output = Option<FileChangeApprovalDecision>> + Send {
+    ) -> impl Future<Output = HandlerAnswer<FileChangeApprovalDecision>> + Send {
         log_rejection("a change of files", params.item_id.as_str());
-        async { Some(FileChangeApprovalDecision::Decline) }
+        async { HandlerAnswer::Given(FileChangeApprovalDecision::Decline) }
     }
 
     /// Decides whether the turn gets more permissions. The default grants none.
     fn permissions(
         &self,
         params: PermissionsRequestApprovalParams,
-    ) -> impl Future<Output = Option<PermissionsRequestApprovalResponse>> + Send {
+    ) -> impl Future<Output = HandlerAnswer<PermissionsRequestApprovalResponse>> + Send {
         log_rejection("more rights", params.reason.as_deref().unwrap_or_default());
         async {
-            Some(PermissionsRequestApprovalResponse {
+            HandlerAnswer::Given(PermissionsRequestApprovalResponse {
                 permissions: GrantedPermissionProfile {
                     file_system: None,
                     network: None,
@@ -53,52 +55,62 @@ pub trait RequestHandler: Send + Sync + 'static {
         }
     }
 
-    /// Asks the user a question. The default returns no answers.
+    /// Asks the user a question.
     fn question(
         &self,
         params: ToolRequestUserInputParams,
-    ) -> impl Future<Output = Option<ToolRequestUserInputResponse>> + Send {
+    ) -> impl Future<Output = HandlerAnswer<ToolRequestUserInputResponse>> + Send {
         let first = params.questions.first();
-        log_rejection(
+        log_unable(
             "a question",
             first.map_or("", |question| &question.question),
         );
-        async {
-            Some(ToolRequestUserInputResponse {
-                answers: Default::default(),
-            })
-        }
+        async { HandlerAnswer::Unable }
     }
 
     /// Runs a tool that this client offered in `dynamicTools`.
     fn tool(
         &self,
         params: DynamicToolCallParams,
-    ) -> impl Future<Output = Option<DynamicToolCallResponse>> + Send {
-        log_rejection("a tool", &params.tool);
-        async move {
-            let text = format!("this client does not run {}", params.tool);
-            let text = InputTextDynamicToolCallOutputContentItem { text };
-            Some(DynamicToolCallResponse {
-                content_items: vec![DynamicToolCallOutputContentItem::InputText(text)],
-                success: false,
-            })
-        }
+    ) -> impl Future<Output = HandlerAnswer<DynamicToolCallResponse>> + Send {
+        log_unable("a tool", &params.tool);
+        async { HandlerAnswer::Unable }
     }
 
     /// Forwards a question of an MCP server to the user.
     fn elicitation(
         &self,
         params: McpServerElicitationRequestParams,
-    ) -> impl Future<Output = Option<McpServerElicitationRequestResponse>> + Send {
+    ) -> impl Future<Output = HandlerAnswer<McpServerElicitationRequestResponse>> + Send {
         let _ = params;
-        log_rejection("an MCP server's question", "");
-        async {
-            Some(McpServerElicitationRequestResponse {
-                action: McpServerElicitationAction::Decline,
-                meta: None,
-                content: None,
-            })
+        log_unable("an MCP server's question", "");
+        async { HandlerAnswer::Unable }
+    }
+}
+
+/// Result of a method of [`RequestHandler`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum HandlerAnswer<T> {
+    /// The answer.
+    Given(T),
+    /// No answer yet. Another client may answer, or this one with
+    /// [`Client::answer`](crate::Client::answer).
+    Open,
+    /// This client cannot answer. If no other client can either, the server declines the request.
+    Unable,
+}
+
+impl<T> HandlerAnswer<T> {
+    /// Converts an answer to the result of a response.
+    fn into_result<R: Serialize>(self, response: impl FnOnce(T) -> R) -> HandlerAnswer<Value> {
+        match self {
+            Self::Given(answer) => match serde_json::to_value(response(answer)) {
+                Ok(result) => HandlerAnswer::Given(result),
+                // The protocol's types always serialize.
+                Err(_) => HandlerAnswer::Unable,
+            },
+            Self::Open => HandlerAnswer::Open,
+            Self::Unable => HandlerAnswer::Unable,
         }
     }
 }
@@ -110,7 +122,14 @@ fn log_rejection(what: &str, which: &str) {
     );
 }
 
-/// A handler that rejects every request of the server.
+fn log_unable(what: &str, which: &str) {
+    tracing::info!(
+        which,
+        "{what} is left to other clients: this client has no handler for it"
+    );
+}
+
+/// A handler with the default of every method: it declines approvals, and answers nothing else.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RejectAll;
 
@@ -150,6 +169,19 @@ impl ServerQuestion {
         })
     }
 
+    /// The error of a client that has no handler for it.
+    pub(crate) fn unable_text(&self) -> String {
+        match self {
+            Self::Tool(it) => format!("this client does not run {}", it.tool),
+            Self::Command(_) | Self::FileChange(_) | Self::Permissions(_) => {
+                "this client cannot approve".to_owned()
+            }
+            Self::Question(_) | Self::Elicitation(_) => {
+                "this client cannot ask its user".to_owned()
+            }
+        }
+    }
+
     /// The turn that it belongs to, if any.
     pub fn turn(&self) -> Option<&TurnId> {
         match self {
@@ -178,7 +210,7 @@ fn elicitation_turn(params: &McpServerElicitationRequestParams) -> Option<&TurnI
 /// A type-erased [`RequestHandler`].
 pub(crate) type HandlerFn = Arc<dyn Fn(ServerQuestion) -> AnswerFuture + Send + Sync>;
 
-type AnswerFuture = Pin<Box<dyn Future<Output = Option<Value>> + Send>>;
+type AnswerFuture = Pin<Box<dyn Future<Output = HandlerAnswer<Value>> + Send>>;
 
 pub(crate) fn handler_fn(handler: impl RequestHandler) -> HandlerFn {
     let handler = Arc::new(handler);
@@ -188,25 +220,23 @@ pub(crate) fn handler_fn(handler: impl RequestHandler) -> HandlerFn {
     })
 }
 
-async fn answer<A: RequestHandler>(handler: &A, question: ServerQuestion) -> Option<Value> {
-    let answer_json = match question {
+async fn answer<A: RequestHandler>(handler: &A, question: ServerQuestion) -> HandlerAnswer<Value> {
+    match question {
         ServerQuestion::Command(params) => {
-            let decision = handler.command(params).await?;
-            serde_json::to_value(CommandExecutionRequestApprovalResponse { decision })
+            let answer = handler.command(params).await;
+            answer.into_result(|decision| CommandExecutionRequestApprovalResponse { decision })
         }
         ServerQuestion::FileChange(params) => {
-            let decision = handler.file_change(params).await?;
-            serde_json::to_value(FileChangeRequestApprovalResponse { decision })
+            let answer = handler.file_change(params).await;
+            answer.into_result(|decision| FileChangeRequestApprovalResponse { decision })
         }
         ServerQuestion::Permissions(params) => {
-            serde_json::to_value(handler.permissions(params).await?)
+            handler.permissions(params).await.into_result(identity)
         }
-        ServerQuestion::Question(params) => serde_json::to_value(handler.question(params).await?),
-        ServerQuestion::Tool(params) => serde_json::to_value(handler.tool(params).await?),
+        ServerQuestion::Question(params) => handler.question(params).await.into_result(identity),
+        ServerQuestion::Tool(params) => handler.tool(params).await.into_result(identity),
         ServerQuestion::Elicitation(params) => {
-            serde_json::to_value(handler.elicitation(params).await?)
+            handler.elicitation(params).await.into_result(identity)
         }
-    };
-    // The protocol's types always serialize.
-    answer_json.ok()
+    }
 }

@@ -18,6 +18,7 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use self::followed_threads::FollowedThread;
+pub(crate) use self::questions::LaterAnswer;
 use self::questions::Questions;
 use crate::client::has;
 use crate::queue::EventQueue;
@@ -41,7 +42,7 @@ const UNREAD_MAX: Duration = Duration::from_secs(2);
 /// A command of a [`Client`](crate::Client) to its task.
 pub(crate) enum ClientCommand {
     Call(CallRequest),
-    Answer(RequestId, Box<RawValue>),
+    Answer(RequestId, LaterAnswer),
 }
 
 /// A request, and the sender of its result.
@@ -224,12 +225,12 @@ impl Task {
         self.maintain_followers();
         match command {
             ClientCommand::Call(call) => self.start_call(call),
-            ClientCommand::Answer(id, answer) => {
+            ClientCommand::Answer(id, outcome) => {
                 let id = match id {
                     RequestId::String(text) => Id::String(text),
                     RequestId::Integer(number) => Id::Integer(number),
                 };
-                if let Some(frame) = self.questions.answer_later(&id, &answer) {
+                if let Some(frame) = self.questions.answer_later(&id, &outcome) {
                     self.send(frame);
                 }
             }

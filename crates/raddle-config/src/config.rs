@@ -187,11 +187,15 @@ impl Config {
         if writer == ConfigWriter::Remote && !self.lets_remote_clients_set_programs() {
             let table = |text: &str| text.parse().unwrap_or_default();
             if let Some(key) = keys::guarded_change(&table(&old_text), &table(&text)) {
+                let command = match key {
+                    "hooks" => "run `raddle hooks trust` or ",
+                    _ => "",
+                };
                 return Err(ConfigWriteError::Rejected {
                     kind: "configLayerReadonly",
                     message: format!(
                         "`{key}` names programs, destinations of keys or prices, so a \
-                         remote client may not change it; edit {} on the server's machine, or set `{}` to true there",
+                         remote client may not change it; {command}edit {} on the server's machine, or set `{}` to true there",
                         self.user.display(),
                         keys::REMOTE_FLAG
                     ),

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-use raddle_client::{CallError, Client, ConnectError, Options, ServerAddress, ThreadFollower};
+use raddle_client::{
+    CallError, Client, ConnectError, DeferredAnswers, Options, ServerAddress, ThreadFollower,
+};
 use raddle_console::print_line;
 use raddle_protocol::methods::{ConfigRead, ThreadList, ThreadUnarchive};
 use raddle_protocol::{AskForApproval, ConfigReadParams, ThreadId, ThreadUnarchiveParams};
@@ -11,7 +13,6 @@ use serde_json::{Value, json};
 
 use super::options::{ThreadSelector, Unattended};
 use super::plan::Plan;
-use super::questions::DeferredAnswers;
 use super::vendor;
 
 /// Sources of the threads that `--last` considers: all of them.

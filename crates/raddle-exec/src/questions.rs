@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
-use raddle_client::{OpenQuestion, RequestHandler, ServerQuestion, ThreadView};
+use raddle_client::{OpenQuestion, ServerQuestion, ThreadView};
 use raddle_protocol::*;
 use serde_json::{Value, json};
 
@@ -12,47 +12,6 @@ use super::explanations;
 use super::keyboard::Keyboard;
 use super::permissions;
 use super::quote::{GUTTER, Quote};
-
-/// Defers every request: requests also arrive as thread events, and are answered there.
-#[derive(Debug)]
-pub(crate) struct DeferredAnswers;
-
-impl RequestHandler for DeferredAnswers {
-    async fn command(
-        &self,
-        _: CommandExecutionRequestApprovalParams,
-    ) -> Option<CommandExecutionApprovalDecision> {
-        None
-    }
-
-    async fn file_change(
-        &self,
-        _: FileChangeRequestApprovalParams,
-    ) -> Option<FileChangeApprovalDecision> {
-        None
-    }
-
-    async fn permissions(
-        &self,
-        _: PermissionsRequestApprovalParams,
-    ) -> Option<PermissionsRequestApprovalResponse> {
-        None
-    }
-
-    async fn question(
-        &self,
-        _: ToolRequestUserInputParams,
-    ) -> Option<ToolRequestUserInputResponse> {
-        None
-    }
-
-    async fn elicitation(
-        &self,
-        _: McpServerElicitationRequestParams,
-    ) -> Option<McpServerElicitationRequestResponse> {
-        None
-    }
-}
 
 /// A user's answer to an approval request.
 #[derive(Clone, Debug, PartialEq)]

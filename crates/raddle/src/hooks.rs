@@ -26,10 +26,11 @@ pub(crate) fn run(overrides: Vec<Override>, command: HooksCommand) -> Result<Exi
                 let line = format!("raddle: trusted `{}`: {}", hook.key, hook.command);
                 log::print_line(&sanitize(&line));
             }
-            let count = chosen.len();
-            log::print_line(&format!(
-                "raddle: wrote the trust in {count} hooks to {file}"
-            ));
+            let trusted = match chosen.len() {
+                1 => "this hook".to_owned(),
+                count => format!("these {count} hooks"),
+            };
+            log::print_line(&format!("raddle: wrote the trust in {trusted} to {file}"));
             Ok(ExitCode::SUCCESS)
         }
     }

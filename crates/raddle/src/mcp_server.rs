@@ -3,7 +3,7 @@
 //! A child process is the server, as for `raddle exec`, and this process is its client.
 
 mod approvals;
-mod deferred_answers;
+mod elicitations;
 mod runner;
 mod turn_call;
 
@@ -13,13 +13,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use raddle_client::{Client, Options, Program, ServerAddress, Stderr};
+use raddle_client::{Client, DeferredAnswers, Options, Program, ServerAddress, Stderr};
 use raddle_config::Override;
 use raddle_plugin::mcp_server;
 use raddle_rpc::{ConnectionLimits, stdio};
 use tokio::signal::unix::{SignalKind, signal};
 
-use self::deferred_answers::DeferredAnswers;
 use self::runner::ThreadRunner;
 use crate::app_server;
 use crate::cli::McpServer;

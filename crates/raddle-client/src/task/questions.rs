@@ -8,11 +8,14 @@ use raddle_rpc::{ErrorObject, Id, answer, code, refusal};
 use serde_json::value::RawValue;
 use tokio::task::{AbortHandle, Id as TaskId, JoinSet};
 
-use crate::ServerQuestion;
 use crate::request_handler::HandlerFn;
+use crate::{HandlerAnswer, ServerQuestion};
 
 /// Maximum number of unresolved questions. A server has far fewer.
 const KNOWN_MAX: usize = 4096;
+
+/// An answer that the handler did not give: a result, or the reason why this client has none.
+pub(crate) type LaterAnswer = Result<Box<RawValue>, ErrorObject>;
 
 pub(super) struct Questions {
     handler: HandlerFn,
@@ -87,9 +90,16 @@ impl Questions {
         }
         let answer_future = (self.handler)(question.clone());
         let request_id = id.clone();
+        let unable_text = question.unable_text();
         let handle = self.running.spawn(async move {
-            let output = answer_future.await?;
-            Some(answer(&request_id, &output))
+            match answer_future.await {
+                HandlerAnswer::Given(output) => Some(answer(&request_id, &output)),
+                HandlerAnswer::Open => None,
+                HandlerAnswer::Unable => {
+                    let why = ErrorObject::new(code::METHOD_NOT_FOUND, unable_text);
+                    Some(refusal(Some(&request_id), &why))
+                }
+            }
         });
         self.tasks.insert(handle.id(), id.clone());
         let known = KnownQuestion {
@@ -141,19 +151,22 @@ impl Questions {
         }
     }
 
-    /// Answers a question later with [`Client::answer`](crate::Client::answer). Returns `None` if
-    /// it is already answered or resolved.
-    pub(super) fn answer_later(&mut self, id: &Id, output: &RawValue) -> Option<Bytes> {
+    /// Answers a question later with [`Client::answer`](crate::Client::answer), or with an error.
+    /// Returns `None` if it is already answered or resolved.
+    pub(super) fn answer_later(&mut self, id: &Id, outcome: &LaterAnswer) -> Option<Bytes> {
         let known = self.known.get_mut(id)?;
-        let frame = match &known.state {
+        match &known.state {
             State::Answered(_) => return None,
-            State::Open => answer(id, &output),
+            State::Open => {}
             State::Pending(handle) => {
                 // The task may have finished already; its answer is discarded.
                 self.tasks.remove(&handle.id());
                 handle.abort();
-                answer(id, &output)
             }
+        }
+        let frame = match outcome {
+            Ok(output) => answer(id, output),
+            Err(why) => refusal(Some(id), why),
         };
         known.state = State::Answered(frame.clone());
         Some(frame)

@@ -6,7 +6,8 @@ mod approve;
 
 use std::sync::{Arc, Mutex};
 
-use raddle_client::RequestHandler;
+use raddle_client::protocol::CommandExecutionApprovalDecision;
+use raddle_client::{HandlerAnswer, RequestHandler};
 use serde_json::json;
 
 #[tokio::test]
@@ -26,7 +27,9 @@ async fn a_command_cannot_write_over_the_question() {
         "reason": "to\u{202e}look\n",
     });
     let params = serde_json::from_value(params).expect("a question");
-    gate.command(params).await.expect("an answer");
+    let answer = gate.command(params).await;
+    let declined = HandlerAnswer::Given(CommandExecutionApprovalDecision::Decline);
+    assert_eq!(answer, declined);
     let prompt = prompt.lock().expect("no panic").clone();
     let expected = r#"run rm -r "a b"\r\u{1b}[2Kls? to\u{202e}look\n"#;
     assert_eq!(prompt, expected);

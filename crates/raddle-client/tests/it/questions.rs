@@ -8,7 +8,8 @@ use raddle_client::protocol::{
     InputTextDynamicToolCallOutputContentItem, ThreadItem, ThreadStartParams,
 };
 use raddle_client::{
-    Client, Options, RejectAll, RequestHandler, ServerQuestion, ThreadEvent, ThreadFollower,
+    Client, HandlerAnswer, Options, RejectAll, RequestHandler, ServerQuestion, ThreadEvent,
+    ThreadFollower,
 };
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -38,14 +39,14 @@ impl GatedTool {
 }
 
 impl RequestHandler for GatedTool {
-    async fn tool(&self, params: DynamicToolCallParams) -> Option<DynamicToolCallResponse> {
+    async fn tool(&self, params: DynamicToolCallParams) -> HandlerAnswer<DynamicToolCallResponse> {
         assert_eq!(params.tool, "look");
         self.calls.fetch_add(1, Ordering::Relaxed);
         if self.leaves_open {
-            return None;
+            return HandlerAnswer::Open;
         }
         self.permits.acquire().await.expect("open").forget();
-        Some(tool_response("a raddle"))
+        HandlerAnswer::Given(tool_response("a raddle"))
     }
 }
 
@@ -209,13 +210,62 @@ async fn an_unhandled_request_is_rejected_with_a_reason() {
     let mut follower = start_tool_turn(&client).await;
     let (call, output) = finish_turn(&client, &mut follower).await;
     assert_eq!(call, "Failed");
-    assert_eq!(output, "this client does not run look");
+    assert!(
+        output.ends_with("this client does not run look"),
+        "{output}"
+    );
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_answer_leaves_a_request_to_another_one() {
+    for reports_later in [false, true] {
+        let harness = ClientHarness::open(SCRIPT);
+        let tool = GatedTool::new(false);
+        let client = client(&harness, tool.clone()).await;
+        let mut follower = start_tool_turn(&client).await;
+        wait_for_question(&mut follower).await;
+        harness.cut([usize::MAX]);
+        let other = match reports_later {
+            true => crate::questions::client(&harness, GatedTool::new(true)).await,
+            false => crate::questions::client(&harness, RejectAll).await,
+        };
+        let mut other_follower = other.open(follower.id()).await.expect("the thread");
+        wait_for_question(&mut other_follower).await;
+        if reports_later {
+            let question = &other_follower.thread().questions[0].id;
+            let sent = other.cannot_answer(question, "it has no loom").await;
+            sent.expect("sent");
+        }
+        while harness.count_requests("\"error\"") == 0 {
+            read_turns(&other, follower.id()).await;
+        }
+        tool.permits.add_permits(1);
+        let (call, output) = finish_turn(&client, &mut follower).await;
+        assert_eq!((call.as_str(), output.as_str()), ("Completed", "a raddle"));
+        finish_turn(&other, &mut other_follower).await;
+    }
+}
+
+#[tokio::test]
+async fn the_last_client_that_cannot_answer_declines() {
+    let harness = ClientHarness::open(SCRIPT);
+    let client = client(&harness, GatedTool::new(true)).await;
+    let mut follower = start_tool_turn(&client).await;
+    wait_for_question(&mut follower).await;
+    let questions = follower.thread().questions.clone();
+    let sent = client
+        .cannot_answer(&questions[0].id, "it has no loom")
+        .await;
+    sent.expect("sent");
+    let (call, output) = finish_turn(&client, &mut follower).await;
+    assert_eq!(call, "Failed");
+    assert!(output.ends_with("it has no loom"), "{output}");
 }
 
 struct PanickingHandler;
 
 impl RequestHandler for PanickingHandler {
-    async fn tool(&self, _: DynamicToolCallParams) -> Option<DynamicToolCallResponse> {
+    async fn tool(&self, _: DynamicToolCallParams) -> HandlerAnswer<DynamicToolCallResponse> {
         panic!("this is what the test is about");
     }
 }

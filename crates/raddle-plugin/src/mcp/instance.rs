@@ -242,10 +242,9 @@ impl Supervisor {
     async fn run(mut self) {
         let instance = self.instance.clone();
         let mut must_stop = std::pin::pin!(instance.must_stop());
+        // Each start is announced once, also if it has to begin again in another sandbox.
+        instance.set_state(InstanceState::Starting);
         loop {
-            if !matches!(instance.state(), InstanceState::Restarting(_)) {
-                instance.set_state(InstanceState::Starting);
-            }
             let tools_changed = Arc::new(Notify::new());
             let connected = tokio::select! {
                 biased;
@@ -291,6 +290,7 @@ impl Supervisor {
                 () = instance.retry.notified() => {}
                 () = sleep(wait) => {}
             }
+            instance.set_state(InstanceState::Starting);
         }
         instance.set_state(InstanceState::Stopped);
     }

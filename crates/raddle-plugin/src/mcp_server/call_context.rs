@@ -43,15 +43,29 @@ impl CallContext {
 
     /// Shows a form to the user and waits for the answer. Dropping the future withdraws the form.
     pub async fn ask(&self, form: &Form) -> FormAnswer {
-        if !self.peer.shows_forms() {
-            tracing::info!("a request was declined: the MCP client declared no elicitation");
-            return FormAnswer::Unavailable;
-        }
-        let request = self.peer.request("elicitation/create", &form.params());
-        match request.answer().await {
+        match self.elicit(&form.params()).await {
             Some(result) => FormAnswer::read(&result),
             None => FormAnswer::Unavailable,
         }
+    }
+
+    /// Shows a form that another MCP server wrote, and waits for the result as the client sends it.
+    /// `None` if the client cannot show forms, or failed to. Dropping the future withdraws the form.
+    pub async fn pass_on(&self, message: &str, schema: &Value) -> Option<Value> {
+        let params = json!({ "message": message, "requestedSchema": schema });
+        self.elicit(&params).await
+    }
+
+    /// Sends `elicitation/create`, if the client declared that it shows forms.
+    async fn elicit(&self, params: &Value) -> Option<Value> {
+        if !self.peer.shows_forms() {
+            tracing::info!("a request was not shown: the MCP client declared no elicitation");
+            return None;
+        }
+        self.peer
+            .request("elicitation/create", params)
+            .answer()
+            .await
     }
 
     /// Reports one more step of the turn, if the client asked for progress.

@@ -1,5 +1,6 @@
 //! The sandbox policy that a thread's settings ask for.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use raddle_config::{has_network, thread_policy};
@@ -37,9 +38,29 @@ pub(super) fn check_folder(settings: &Settings) -> Result<(), ToolCallError> {
                 real.display()
             )))
         }
-        // The start of the command reports a missing folder.
+        // A missing folder is reported by `check_start_folder`.
         _ => Ok(()),
     }
+}
+
+/// Rejects a start folder that does not exist. The sandbox or the start of the program would report
+/// it without a remedy. It may block on the disk.
+pub(super) fn check_start_folder(settings: &Settings, cwd: &Path) -> Result<(), ToolCallError> {
+    let problem = match std::fs::metadata(cwd) {
+        Ok(metadata) if metadata.is_dir() => return Ok(()),
+        Ok(_) => "is not a folder",
+        Err(error) if error.kind() == io::ErrorKind::NotFound => "does not exist",
+        // The start of the command reports other errors.
+        Err(_) => return Ok(()),
+    };
+    let advice = match Path::new(&settings.cwd) == cwd {
+        true => {
+            "It is the folder of the thread: ask the user to create it, or to name another folder."
+        }
+        false => "Name another workdir.",
+    };
+    let path = cwd.display();
+    Err(ToolCallError::new(format!("{path} {problem}. {advice}")))
 }
 
 /// Returns the paths that tools may read and write in a thread with these settings. Nothing of it

@@ -13,7 +13,7 @@ use raddle_sandbox::{
     TerminalSize, environment,
 };
 
-use super::confinement::{check_folder, check_visible, confinement_of};
+use super::confinement::{check_folder, check_start_folder, check_visible, confinement_of};
 use super::output_listener::{ListenEnd, OnTimeout, OutputListener};
 use super::programs::search_path;
 use super::request::{CommandRequest, WaitMode, is_confined};
@@ -198,8 +198,10 @@ impl CommandRequest {
             false => None,
         };
         let set = self.variables(&settings);
+        let cwd = self.cwd.clone();
         let plan_task = tokio::task::spawn_blocking(move || {
             check_folder(&settings)?;
+            check_start_folder(&settings, &cwd)?;
             let (path, more) = match names {
                 Some(names) => {
                     let path = search_path(&settings, &names, path, &holds)?;

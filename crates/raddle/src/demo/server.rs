@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use raddle_client::{
-    Client, Connection, ConnectionLimits, Dialer, Options, ReconnectPolicy, RequestHandler,
+    Client, Connection, ConnectionLimits, DeferredAnswers, Dialer, Options, ReconnectPolicy,
     ServerAddress,
 };
-use raddle_protocol::{FileChangeApprovalDecision, FileChangeRequestApprovalParams};
 use raddle_rpc::pipes;
 use tokio::process::{Child, Command};
 
@@ -79,7 +78,8 @@ impl DemoServer {
         });
         let mut options = Options::new("raddle-demo", env!("CARGO_PKG_VERSION"));
         options.reconnect = ReconnectPolicy::NEVER;
-        let client = Client::connect(ServerAddress::Memory(dialer), options, OpenApprovals).await;
+        let address = ServerAddress::Memory(dialer);
+        let client = Client::connect(address, options, DeferredAnswers).await;
         client.context("the client cannot connect to the server")
     }
 
@@ -98,18 +98,5 @@ impl DemoServer {
             Ok(ended) => ended.map(drop).context("the end of the server is unknown"),
             Err(_) => self.kill().await,
         }
-    }
-}
-
-/// Leaves approvals open: they also arrive as events of the thread, and are answered there.
-#[derive(Debug)]
-struct OpenApprovals;
-
-impl RequestHandler for OpenApprovals {
-    async fn file_change(
-        &self,
-        _: FileChangeRequestApprovalParams,
-    ) -> Option<FileChangeApprovalDecision> {
-        None
     }
 }

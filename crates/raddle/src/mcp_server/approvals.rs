@@ -8,7 +8,8 @@ use raddle_plugin::mcp_server::{Form, FormAnswer, FormChoice, FormField};
 use raddle_protocol::{
     CommandExecutionApprovalDecision, CommandExecutionApprovalKind,
     CommandExecutionRequestApprovalParams, FileChangeRequestApprovalParams,
-    PermissionsRequestApprovalParams, ThreadItem, ToolRequestUserInputQuestion,
+    PermissionsRequestApprovalParams, ThreadItem, ToolRequestUserInputParams,
+    ToolRequestUserInputQuestion,
 };
 use serde_json::{Map, Value, json};
 
@@ -31,39 +32,63 @@ const ACCEPT_FOR_SESSION: &str = "acceptForSession";
 const DECLINE: &str = "decline";
 const CANCEL: &str = "cancel";
 
+/// The id of the question whether a tool may be called, such as one of an MCP server, and its
+/// answers. The wire has no separate request for this approval.
+const MAY_CALL: &str = "may_call";
+const ALLOW: &str = "Allow";
+const ALLOW_FOR_SESSION: &str = "Allow for this session";
+const REFUSE: &str = "Decline";
+
 /// The maximum length of a line with text of the agent.
 const LINE_LETTERS: usize = 1000;
 
 /// The maximum length of the changes of files in a message.
 const DIFF_BYTES_MAX: usize = 16 << 10;
 
-/// Returns the form of a request; none for a request that is not for a user. A form without fields
-/// is not shown.
+/// Returns the form of a request; none for a request without a question that a form may ask.
 pub(crate) fn form(question: &ServerQuestion, view: &ThreadView) -> Option<Form> {
     let (message, fields) = match question {
         ServerQuestion::Command(it) => (command(it), vec![decision(|word| is_offered(it, word))]),
         ServerQuestion::FileChange(it) => (file_change(it, view), vec![decision(|_| true)]),
         ServerQuestion::Permissions(it) => (permissions(it), vec![decision(|word| word != CANCEL)]),
-        ServerQuestion::Question(it) => {
-            // A form must not ask for secrets.
-            let questions = it.questions.iter().filter(|it| !it.is_secret);
-            let fields = questions.map(field).collect();
-            ("The agent asks".to_owned(), fields)
-        }
+        ServerQuestion::Question(it) => match tool_approval(it) {
+            Some(approval) => (
+                format!("Call this tool?\n\n{}", approval.question),
+                vec![decision(|word| word != CANCEL)],
+            ),
+            None => {
+                // A form must not ask for secrets.
+                let questions = it.questions.iter().filter(|it| !it.is_secret);
+                let fields = questions.map(field).collect();
+                ("The agent asks".to_owned(), fields)
+            }
+        },
         ServerQuestion::Tool(_) | ServerQuestion::Elicitation(_) => return None,
     };
-    Some(Form {
+    (!fields.is_empty()).then(|| Form {
         message: sanitize(&message),
         fields,
     })
 }
 
-/// Returns the answer to a request, as the server expects it. Whatever is not an approval declines.
-pub(crate) fn answer(question: &ServerQuestion, form: &Form, answer: &FormAnswer) -> Value {
-    match question {
+/// Returns the answer to a request, as the server expects it; none if the client could not show the
+/// form. Every other answer that is not an approval declines.
+pub(crate) fn answer(question: &ServerQuestion, form: &Form, answer: &FormAnswer) -> Option<Value> {
+    if *answer == FormAnswer::Unavailable {
+        return None;
+    }
+    Some(match question {
+        ServerQuestion::Question(it) if tool_approval(it).is_some() => {
+            let label = match chosen(form, answer) {
+                ACCEPT => ALLOW,
+                ACCEPT_FOR_SESSION => ALLOW_FOR_SESSION,
+                _ => REFUSE,
+            };
+            json!({ "answers": { MAY_CALL: { "answers": [label] } } })
+        }
         ServerQuestion::Question(it) => {
             let FormAnswer::Submitted(values) = answer else {
-                return json!({ "answers": {} });
+                return Some(json!({ "answers": {} }));
             };
             let answers = it.questions.iter().filter_map(|it| {
                 let value = values.get(&it.id)?;
@@ -77,6 +102,14 @@ pub(crate) fn answer(question: &ServerQuestion, form: &Form, answer: &FormAnswer
             _ => json!({ "permissions": { "fileSystem": null, "network": null } }),
         },
         _ => json!({ "decision": chosen(form, answer) }),
+    })
+}
+
+/// Returns the question whether a tool may be called, if the request is that one.
+fn tool_approval(it: &ToolRequestUserInputParams) -> Option<&ToolRequestUserInputQuestion> {
+    match it.questions.as_slice() {
+        [only] if only.id == MAY_CALL => Some(only),
+        _ => None,
     }
 }
 
@@ -144,7 +177,7 @@ fn field(question: &ToolRequestUserInputQuestion) -> FormField {
             .iter()
             .map(|it| FormChoice {
                 value: it.label.clone(),
-                title: format!("{}: {}", it.label, it.description),
+                title: line(&format!("{}: {}", it.label, it.description)),
             })
             .collect(),
     };

@@ -35,7 +35,11 @@ impl TurnRunner for ThreadRunner {
             return failed(Some(id), why.to_owned());
         }
         if context.is_cancelled() {
-            return failed(Some(id), "the call was cancelled".to_owned());
+            let is_deleted = is_new && self.delete(follower).await;
+            return failed(
+                (!is_deleted).then_some(id),
+                "the call was cancelled".to_owned(),
+            );
         }
         match self.start_turn(id, request.prompt).await {
             Ok(turn) => TurnCall::new(follower, turn, context).run().await,
@@ -77,7 +81,7 @@ impl ThreadRunner {
         Ok(started.turn.id)
     }
 
-    /// Deletes a new thread that has no turn, because the server rejected its first one.
+    /// Deletes a new thread that has no turn.
     async fn delete(&self, follower: ThreadFollower) -> bool {
         let params = ThreadDeleteParams {
             thread_id: follower.id(),

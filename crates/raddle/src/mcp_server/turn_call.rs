@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use raddle_client::{OpenQuestion, ThreadEvent, ThreadFollower};
+use raddle_client::{OpenQuestion, ServerQuestion, ThreadEvent, ThreadFollower};
 use raddle_console::one_line;
-use raddle_plugin::mcp_server::{CallContext, FormAnswer, TurnReport};
+use raddle_plugin::mcp_server::{CallContext, TurnReport};
 use raddle_protocol::methods::TurnInterrupt;
 use raddle_protocol::{
     Notification, RequestId, ThreadItem, Turn, TurnId, TurnInterruptParams, TurnStatus,
@@ -13,10 +13,13 @@ use raddle_protocol::{
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use super::approvals;
+use super::{approvals, elicitations};
 
 /// How long an interrupted turn may take to end.
 const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The reason for the agent if no client can answer its request.
+const UNABLE: &str = "the MCP client cannot ask its user";
 
 /// The maximum length of a progress message.
 const STEP_LETTERS: usize = 200;
@@ -127,23 +130,36 @@ impl TurnCall {
 
     /// Puts a question of the server to the client's user.
     fn ask(&mut self, open: OpenQuestion) {
+        if matches!(open.question, ServerQuestion::Tool(_)) {
+            // The handler of requests has answered it.
+            return;
+        }
         if open.question.turn().is_some_and(|it| *it != self.turn) {
             // Another client's turn.
             return;
         }
-        let Some(form) = approvals::form(&open.question, self.follower.thread()) else {
-            return;
-        };
+        let form = approvals::form(&open.question, self.follower.thread());
         let OpenQuestion { id, question } = open;
         let (context, client) = (self.context.clone(), self.follower.client().clone());
         let request = id.clone();
         let asked = self.questions.spawn(async move {
-            let answer = match form.fields.is_empty() {
-                true => FormAnswer::Unavailable,
-                false => context.ask(&form).await,
+            let answer = match (&question, form) {
+                (ServerQuestion::Elicitation(it), _) => {
+                    let answer = elicitations::ask(&context, it).await;
+                    answer.and_then(|it| serde_json::to_value(it).ok())
+                }
+                (_, Some(form)) => {
+                    let answer = context.ask(&form).await;
+                    approvals::answer(&question, &form, &answer)
+                }
+                (_, None) => None,
             };
-            let answer = approvals::answer(&question, &form, &answer);
-            if let Err(error) = client.answer(&request, &answer).await {
+            let sent = match answer {
+                Some(answer) => client.answer(&request, &answer).await,
+                // Another client of the thread may answer.
+                None => client.cannot_answer(&request, UNABLE).await,
+            };
+            if let Err(error) = sent {
                 tracing::warn!(%error, "an answer of the MCP client was lost");
             }
         });

@@ -1,6 +1,7 @@
 //! `raddle mcp-server` as an MCP client sees it, against `raddle mock`.
 
 mod approvals;
+mod elicitations;
 mod ends;
 mod protocol;
 

@@ -53,14 +53,55 @@ fn only_an_offered_decision_approves() {
         ),
         (json!({}), FormAnswer::Declined, "decline"),
         (json!({}), FormAnswer::Cancelled, "cancel"),
-        (json!({}), FormAnswer::Unavailable, "decline"),
         (limited.clone(), submitted("accept"), "accept"),
         (limited, submitted("acceptForSession"), "decline"),
     ] {
         let question = request(members);
         let form = form(&question, &view()).expect("a form");
         let answer = answer(&question, &form, &given);
-        assert_eq!(answer, json!({ "decision": expected }), "{given:?}");
+        assert_eq!(answer, Some(json!({ "decision": expected })), "{given:?}");
+    }
+}
+
+#[test]
+fn a_client_that_shows_no_form_gives_no_answer() {
+    let question = request(json!({}));
+    let form = form(&question, &view()).expect("a form");
+    assert_eq!(answer(&question, &form, &FormAnswer::Unavailable), None);
+}
+
+/// A request with these questions.
+fn user_input(questions: Value) -> ServerQuestion {
+    let question = json!({
+        "threadId": "0199a213-81c0-7800-8aa1-bbab2a035a53", "turnId": "t", "itemId": "i",
+        "isBlocking": true, "questions": questions,
+    });
+    ServerQuestion::Question(serde_json::from_value(question).expect("a request"))
+}
+
+#[test]
+fn the_approval_of_a_tool_is_a_decision() {
+    for (given, label) in [
+        (submitted("accept"), "Allow"),
+        (submitted("acceptForSession"), "Allow for this session"),
+        (submitted("decline"), "Decline"),
+        (submitted("cancel"), "Decline"),
+        (submitted("Allow"), "Decline"),
+        (FormAnswer::Declined, "Decline"),
+        (FormAnswer::Cancelled, "Decline"),
+    ] {
+        let question = user_input(json!([
+            { "id": "may_call", "header": "Tool call", "question": "May it?", "options": [
+                { "label": "Allow", "description": "" },
+            ] },
+        ]));
+        let form = form(&question, &view()).expect("a form");
+        assert_eq!(form.message, "Call this tool?\n\nMay it?");
+        assert_eq!(
+            answer(&question, &form, &given),
+            Some(json!({ "answers": { "may_call": { "answers": [label] } } })),
+            "{given:?}"
+        );
     }
 }
 
@@ -78,28 +119,23 @@ fn text_of_the_agent_cannot_imitate_ours() {
 
 #[test]
 fn questions_are_fields_unless_they_ask_for_secrets() {
-    let question = json!({
-        "threadId": "0199a213-81c0-7800-8aa1-bbab2a035a53", "turnId": "t", "itemId": "i",
-        "isBlocking": true,
-        "questions": [
-            { "id": "colour", "header": "", "question": "Which?", "options": [
-                { "label": "red", "description": "as madder" },
-            ] },
-            { "id": "key", "header": "", "question": "The key?", "isSecret": true },
-        ],
-    });
-    let question = serde_json::from_value(question).expect("a request");
-    let question = ServerQuestion::Question(question);
+    let key = json!({ "id": "key", "header": "", "question": "The key?", "isSecret": true });
+    let colour = json!({ "id": "colour", "header": "", "question": "Which?", "options": [
+        { "label": "red", "description": "as\u{1b}[2J madder" },
+    ] });
+    assert_eq!(form(&user_input(json!([key])), &view()), None);
+    let question = user_input(json!([colour, key]));
     let form = form(&question, &view()).expect("a form");
     let names: Vec<&str> = form.fields.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(names, ["colour"]);
+    assert_eq!(form.fields[0].choices[0].title, "red: as\\u{1b}[2J madder");
     let given = FormAnswer::Submitted([("colour".to_owned(), "red".to_owned())].into());
     assert_eq!(
         answer(&question, &form, &given),
-        json!({ "answers": { "colour": { "answers": ["red"] } } })
+        Some(json!({ "answers": { "colour": { "answers": ["red"] } } }))
     );
     assert_eq!(
-        answer(&question, &form, &FormAnswer::Unavailable),
-        json!({ "answers": {} })
+        answer(&question, &form, &FormAnswer::Declined),
+        Some(json!({ "answers": {} }))
     );
 }

@@ -7,7 +7,7 @@ use raddle_client::protocol::{
     AskForApproval, CommandExecutionApprovalDecision, CommandExecutionRequestApprovalParams,
     ThreadStartParams, TurnStatus,
 };
-use raddle_client::{Client, Options, RequestHandler, ThreadEvent};
+use raddle_client::{Client, HandlerAnswer, Options, RequestHandler, ThreadEvent};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -24,10 +24,10 @@ impl RequestHandler for ApproveAll {
     async fn command(
         &self,
         _: CommandExecutionRequestApprovalParams,
-    ) -> Option<CommandExecutionApprovalDecision> {
+    ) -> HandlerAnswer<CommandExecutionApprovalDecision> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.permits.acquire().await.expect("open").forget();
-        Some(CommandExecutionApprovalDecision::Accept)
+        HandlerAnswer::Given(CommandExecutionApprovalDecision::Accept)
     }
 }
 

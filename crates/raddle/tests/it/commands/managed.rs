@@ -178,6 +178,7 @@ fn a_remote_client_names_no_programs() {
                 false,
             ),
             ("remote_clients_set_programs", json!(true), false),
+            ("hooks.state.y.trusted_hash", json!("sha256:0"), false),
         ] {
             let edit = json!({"keyPath": key, "value": value, "mergeStrategy": "replace"});
             for sent in [
@@ -191,6 +192,8 @@ fn a_remote_client_names_no_programs() {
                 if !is_written {
                     let why = answered["error"]["message"].as_str().unwrap_or_default();
                     assert!(why.contains("remote_clients_set_programs"), "{answered}");
+                    let names_command = why.contains("raddle hooks trust");
+                    assert_eq!(names_command, key.starts_with("hooks"), "{answered}");
                 }
             }
         }

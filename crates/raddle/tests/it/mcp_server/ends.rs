@@ -34,6 +34,19 @@ fn a_cancelled_call_interrupts_its_turn() {
 }
 
 #[test]
+fn a_call_that_is_cancelled_before_its_turn_leaves_no_thread() {
+    let harness = McpHarness::new(HELD);
+    let mut session = harness.start(json!({}));
+    let id = session.call("codex", json!({ "prompt": "x" }));
+    session.notify("notifications/cancelled", json!({ "requestId": id }));
+    let (code, rest) = session.close();
+    assert_eq!((code, rest), (Some(0), Vec::new()));
+    let page = harness.thread(&["list", "--json"]);
+    let page: Value = serde_json::from_str(&page).expect("JSON");
+    assert_eq!(page["data"], json!([]));
+}
+
+#[test]
 fn the_form_of_a_cancelled_call_is_withdrawn() {
     let harness = McpHarness::new(WANTS);
     let mut session = harness.start(json!({ "elicitation": {} }));

@@ -1,6 +1,7 @@
 //! The tool gate in the real binary: commands in a real sandbox, patches, approvals.
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::MockClient;
 
@@ -487,6 +488,28 @@ fn the_configuration_sets_writable_roots() {
         let (_, tool_output) = act(&mut client, Value::Null, "accept");
         assert_eq!(file.exists(), may, "{configured} {config}: {tool_output}");
         let _ = std::fs::remove_file(&file);
+    }
+}
+
+/// A thread may be started in a folder that does not exist, as in Codex. The first command reports
+/// it.
+#[test]
+fn a_command_in_a_missing_folder_names_the_folder() {
+    let call = "{ call = 'exec_command', arguments = { cmd = 'pwd', login = false } }";
+    let top = TempDir::new().expect("a folder");
+    std::fs::write(top.path().join("file"), "").expect("a file");
+    for sandbox in ["readOnly", "workspaceWrite", "dangerFullAccess"] {
+        for (name, problem) in [("gone", "does not exist"), ("file", "is not a folder")] {
+            let cwd = top.path().join(name);
+            let start = json!({"cwd": cwd, "sandboxPolicy": {"type": sandbox}});
+            let (messages, tool_output, _client) = play(call, start, "accept");
+            assert_eq!(completed(&messages, "commandExecution")["status"], "failed");
+            let expected = format!(
+                "{} {problem}. It is the folder of the thread",
+                cwd.display()
+            );
+            assert!(tool_output.contains(&expected), "{sandbox}: {tool_output}");
+        }
     }
 }
 
