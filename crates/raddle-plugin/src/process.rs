@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use raddle_core::Settings;
 use raddle_sandbox::egress::EgressRules;
@@ -17,7 +17,7 @@ use raddle_sandbox::{
 
 /// Wait for files that an approved command holds. Beyond it, the process may only read the folders
 /// around them.
-const HELD_WAIT: Duration = Duration::from_secs(5);
+pub(crate) const HELD_WAIT: Duration = Duration::from_secs(5);
 
 /// Settings of the operator for MCP servers and hooks. Each method may block on the disk.
 pub trait Operator: Send + Sync {
@@ -96,8 +96,10 @@ impl ProcessStarter {
         launch: Launch,
         confinement: Confinement,
     ) -> Result<SandboxedProcess, ProcessError> {
+        let began = Instant::now();
         let plan = self.sandbox.plan_within(launch, confinement, HELD_WAIT);
         let plan = plan.await?;
+        let held_wait = began.elapsed().min(HELD_WAIT);
         let wrapped = tokio::task::spawn_blocking(move || plan.wrap()).await;
         let sandbox = wrapped.map_err(|_| ProcessError::Internal)??;
         let (process, start) = self.launcher.open(Stdio::Pipes { input: true })?;
@@ -119,6 +121,7 @@ impl ProcessStarter {
             stdout,
             stderr,
             guard,
+            held_wait,
         })
     }
 }
@@ -138,6 +141,8 @@ pub(crate) struct SandboxedProcess {
     pub(crate) stdout: Output,
     pub(crate) stderr: Option<Output>,
     pub(crate) guard: ProcessGuard,
+    /// Time in which its sandbox was planned, most of it the wait for held files.
+    pub(crate) held_wait: Duration,
 }
 
 /// Owner of a process. Dropping it ends the process. The sandbox, with its claim on the folders

@@ -94,6 +94,7 @@ async fn finished(process: SandboxedProcess, input: &[u8]) -> Result<HookExit, H
         stdout,
         stderr,
         mut guard,
+        ..
     } = process;
     // A hook need not read its input.
     let _ = stdin.write(input.to_vec());

@@ -19,7 +19,7 @@ use super::http::{self, HttpClient, HttpError};
 use super::launch::{LaunchDeps, LaunchError};
 use super::login;
 use super::stdio::StdioTransport;
-use crate::process::{Interruption, NetworkAccess, ProcessGuard, SandboxedProcess};
+use crate::process::{HELD_WAIT, Interruption, NetworkAccess, ProcessGuard, SandboxedProcess};
 
 /// Last part of a server's stderr that an error names.
 const STDERR_BYTES_MAX: usize = 2 << 10;
@@ -107,6 +107,8 @@ impl std::fmt::Display for StderrEnd {
 pub(crate) struct Connection {
     pub(crate) service: RunningService<RoleClient, Handler>,
     pub(crate) process: Option<OpenProcess>,
+    /// Time until which it must list its tools.
+    pub(crate) deadline: Instant,
 }
 
 /// The process of a connected server. Dropping it ends the process.
@@ -158,13 +160,14 @@ impl OpenProcess {
     }
 }
 
-/// Connects to a server for threads with these settings, before the deadline.
+/// Connects to a server for threads with these settings, before the deadline. The process of a
+/// server gets more time if it had to wait for files that approved commands hold.
 pub(crate) async fn connect(
     deps: &Arc<LaunchDeps>,
     server: &Arc<McpServer>,
     settings: &Arc<Settings>,
-    handler: Handler,
-    deadline: Instant,
+    mut handler: Handler,
+    mut deadline: Instant,
 ) -> Result<Connection, ConnectError> {
     let timed_out = |stderr| ConnectError::TimedOut {
         limit: server.startup_timeout,
@@ -172,23 +175,28 @@ pub(crate) async fn connect(
     };
     match &server.transport {
         McpTransport::Http { url, .. } => {
-            let connected = connect_url(deps, server, url, handler);
+            let connected = connect_url(deps, server, url, handler, deadline);
             let connected = timeout_at(deadline, connected).await;
             connected.unwrap_or_else(|_| Err(timed_out(StderrEnd::default())))
         }
         McpTransport::Stdio { .. } => {
-            let started = timeout_at(deadline, deps.start(server, settings)).await;
+            // The wait for files that approved commands hold does not count.
+            let start_deadline = deadline + HELD_WAIT;
+            let started = timeout_at(start_deadline, deps.start(server, settings)).await;
             let SandboxedProcess {
                 input,
                 stdout,
                 stderr,
                 guard,
+                held_wait,
             } = started.map_err(|_| timed_out(StderrEnd::default()))??;
+            deadline += held_wait;
             let mut process = OpenProcess {
                 guard,
                 stderr: log_stderr(server.name.clone(), stderr),
             };
-            let transport = StdioTransport::new(server.name.clone(), input, stdout);
+            let (transport, output) = StdioTransport::new(server.name.clone(), input, stdout);
+            handler.output = Some(output);
             let lifecycle = lifecycle();
             let handshake = serve_client_with_lifecycle(handler, transport, lifecycle);
             let service = tokio::select! {
@@ -216,6 +224,7 @@ pub(crate) async fn connect(
             Ok(Connection {
                 service,
                 process: Some(process),
+                deadline,
             })
         }
     }
@@ -227,6 +236,7 @@ async fn connect_url(
     server: &McpServer,
     url: &str,
     handler: Handler,
+    deadline: Instant,
 ) -> Result<Connection, ConnectError> {
     let operator = deps.starter.operator.clone();
     let network = tokio::task::spawn_blocking(move || operator.network()).await;
@@ -246,6 +256,7 @@ async fn connect_url(
         Ok(service) => Ok(Connection {
             service,
             process: None,
+            deadline,
         }),
         Err(error) => match client.challenge().is_some() || error.is_authorization_required() {
             true => Err(ConnectError::NeedsLogin {

@@ -29,6 +29,8 @@ const ASKED_MAX: usize = 32;
 pub(crate) struct Elicitations {
     server: String,
     calls: Mutex<BTreeMap<u64, Arc<CallQuestions>>>,
+    /// Number of open reads, which are no calls of tools.
+    reads: Mutex<usize>,
     next: AtomicU64,
     /// Number of questions that were declined without a request to the user.
     declined: AtomicU64,
@@ -62,6 +64,7 @@ impl Elicitations {
         Arc::new(Self {
             server,
             calls: Mutex::default(),
+            reads: Mutex::default(),
             next: AtomicU64::new(0),
             declined: AtomicU64::new(0),
         })
@@ -87,9 +90,19 @@ impl Elicitations {
         }
     }
 
-    /// Whether a call has no result.
+    fn reads(&self) -> MutexGuard<'_, usize> {
+        self.reads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a read, such as that of a resource. It has no questions.
+    pub(crate) fn add_read(self: &Arc<Self>) -> OpenRead {
+        *self.reads() += 1;
+        OpenRead(self.clone())
+    }
+
+    /// Whether a call or a read has no result.
     pub(crate) fn has_calls(&self) -> bool {
-        !self.calls().is_empty()
+        !self.calls().is_empty() || *self.reads() > 0
     }
 
     /// Asks the user a question that arrived as a request of the server. Revisions of the protocol
@@ -133,6 +146,15 @@ impl Elicitations {
             tracing::info!(server, %reason, count, "a question of an MCP server is declined");
         }
         ElicitResult::new(ElicitationAction::Decline)
+    }
+}
+
+/// A read without a result. Dropping it ends the read.
+pub(crate) struct OpenRead(Arc<Elicitations>);
+
+impl Drop for OpenRead {
+    fn drop(&mut self) {
+        *self.0.reads() -= 1;
     }
 }
 

@@ -11,9 +11,11 @@
 //! `HttpClient::challenge` of a clone returns the challenge, which a login needs.
 
 mod address;
+mod control_posts;
 mod error;
 mod events;
 mod response;
+mod runtime;
 mod stream_pacer;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -43,6 +45,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::Sse;
 use tokio::time::timeout;
 
+use self::control_posts::{ControlPosts, is_control};
 use self::error::TransportError;
 use self::response::{PostedMessage, SESSION_ID};
 use self::stream_pacer::StreamPacer;
@@ -56,6 +59,10 @@ const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// Limit: one event of an MCP server's stream; beyond it, the stream ends.
 const EVENT_BYTES_MAX: usize = 16 << 20;
+
+/// Limit: requests to an MCP server over HTTP that wait for a response at a time; beyond it, others
+/// wait for them.
+const REQUESTS_MAX: usize = 256;
 
 /// Longest delay before a broken stream is opened again.
 const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(30);
@@ -110,8 +117,12 @@ pub(crate) fn connect(
     backoff.max_delay = Some(RECONNECT_DELAY_MAX);
     let mut config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(headers?)
+        .max_concurrent_requests(REQUESTS_MAX)
         .max_sse_event_size(EVENT_BYTES_MAX);
     config.retry_config = Arc::new(backoff);
+    // The tasks of the transport parse events.
+    let runtime = runtime::handle();
+    let _entered = runtime.as_ref().map(|it| it.enter());
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
@@ -140,6 +151,7 @@ pub(crate) struct HttpClient {
     client: ModelClient,
     tokens: Option<Arc<dyn TokenSource>>,
     pacer: Arc<StreamPacer>,
+    control_posts: Arc<ControlPosts>,
     challenge: Arc<Mutex<Option<String>>>,
 }
 
@@ -149,7 +161,8 @@ impl HttpClient {
         Self {
             client,
             tokens: None,
-            pacer: Arc::default(),
+            pacer: Arc::new(StreamPacer::new()),
+            control_posts: Arc::new(ControlPosts::new()),
             challenge: Arc::default(),
         }
     }
@@ -353,6 +366,15 @@ impl StreamableHttpClient for HttpClient {
         call.headers.insert(CONTENT_TYPE, json);
         call.headers.insert(ACCEPT, BOTH_KINDS);
         call.body = serde_json::to_vec(&message)?.into();
+        if is_control(&message) {
+            let client = self.clone();
+            self.control_posts.start(async move {
+                let response = client.send(call, auth_header).await?;
+                response.into_body().discard();
+                Ok::<_, HttpError>(())
+            });
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
         let response = self.send(call, auth_header).await?;
         let pacer = self.pacer.clone();
         posted.outcome(response, max_sse_event_size, pacer).await

@@ -305,6 +305,8 @@ impl Supervisor {
             calls: self.instance.calls.clone(),
             elicitations: self.instance.elicitations.clone(),
             tools_changed: tools_changed.clone(),
+            log: Arc::default(),
+            output: None,
         };
         let limit = server.startup_timeout;
         let deadline = tokio::time::Instant::now() + limit;
@@ -313,7 +315,7 @@ impl Supervisor {
         let info = peer.peer_info();
         let capabilities = info.as_ref().map(|it| &it.capabilities);
         let tools = match capabilities.is_none_or(|it| it.tools.is_some()) {
-            true => self.list_tools(&connection, deadline).await?,
+            true => self.list_tools(&connection).await?,
             false => ToolTable::default(),
         };
         let session = Session {
@@ -328,17 +330,13 @@ impl Supervisor {
     }
 
     /// Requests the tools of a server that has just connected.
-    async fn list_tools(
-        &self,
-        connection: &Connection,
-        deadline: tokio::time::Instant,
-    ) -> Result<ToolTable, ConnectError> {
+    async fn list_tools(&self, connection: &Connection) -> Result<ToolTable, ConnectError> {
         let server = &self.instance.server;
         let process = connection.process.as_ref();
         tokio::select! {
             tools = ToolTable::request(server, connection.service.peer()) => Ok(tools?),
             () = outdated(process) => Err(ConnectError::Outdated),
-            () = sleep_until(deadline) => Err(ConnectError::TimedOut {
+            () = sleep_until(connection.deadline) => Err(ConnectError::TimedOut {
                 limit: server.startup_timeout,
                 stderr: process.map(|it| it.stderr_end()).unwrap_or_default(),
             }),
@@ -375,7 +373,9 @@ impl Supervisor {
         tools_changed: &Notify,
         mut must_stop: std::pin::Pin<&mut impl Future<Output = ()>>,
     ) -> ServeEnd {
-        let Connection { service, process } = connection;
+        let Connection {
+            service, process, ..
+        } = connection;
         let token = service.cancellation_token();
         let mut closed = std::pin::pin!(service.waiting());
         let following = async {

@@ -24,6 +24,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::call::Call;
 use super::connection::ConnectError;
+use super::elicitation::OpenRead;
 use super::instance::{Instance, InstanceState, Session};
 use super::launch::LaunchDeps;
 use super::login;
@@ -232,6 +233,23 @@ impl McpRegistry {
             error,
         })
     }
+
+    /// Returns the connected instance of a server, which is not started again for an approved
+    /// command before the read is dropped.
+    async fn connected_to_read(
+        &self,
+        settings: Option<&Settings>,
+        server: &str,
+    ) -> Result<(Arc<Instance>, Arc<Session>, OpenRead), McpError> {
+        loop {
+            let (instance, session) = self.connected(settings, server).await?;
+            let read = instance.elicitations.add_read();
+            // A restart that was decided before does not wait for the read.
+            if matches!(instance.state(), InstanceState::Ready(_)) {
+                return Ok((instance, session, read));
+            }
+        }
+    }
 }
 
 impl McpRegistry {
@@ -310,6 +328,7 @@ impl McpServers for McpRegistry {
                 if let Some(instance) = instance {
                     let _ = timeout_at(deadline, instance.settled()).await;
                 }
+                let _read = instance.map(|it| it.elicitations.add_read());
                 let state = instance.map(|it| it.state());
                 self.snapshot(server, state, deadline).await
             });
@@ -328,9 +347,10 @@ impl McpServers for McpRegistry {
         Box::pin(async move {
             let instances = self.existing(threads);
             let deadline = Instant::now() + SNAPSHOT_WAIT;
-            let snapshots = instances
-                .iter()
-                .map(|it| self.snapshot(&it.server, Some(it.state()), deadline));
+            let snapshots = instances.iter().map(|it| async move {
+                let _read = it.elicitations.add_read();
+                self.snapshot(&it.server, Some(it.state()), deadline).await
+            });
             let mut snapshots = join_all(snapshots).await;
             snapshots.sort_by(|first, second| first.name.cmp(&second.name));
             snapshots
@@ -369,7 +389,8 @@ impl McpServers for McpRegistry {
         uri: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Value>, McpError>> {
         Box::pin(async move {
-            let (instance, session) = self.connected(settings, server).await?;
+            let connected = self.connected_to_read(settings, server).await?;
+            let (instance, session, _read) = connected;
             let params = ReadResourceRequestParams::new(uri);
             let limit = instance.server.tool_timeout;
             let result = timeout(limit, session.peer.read_resource(params)).await;

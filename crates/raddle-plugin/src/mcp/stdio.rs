@@ -1,7 +1,5 @@
 //! Messages of an MCP server over the pipes of its process: one JSON object per line.
 
-mod read_pacer;
-
 use std::future::{Future, ready};
 use std::io;
 
@@ -9,16 +7,17 @@ use raddle_sandbox::{Input, Output};
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use tokio::sync::watch;
 use tokio::task::coop::consume_budget;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use self::read_pacer::ReadPacer;
+use super::read_pacer::ReadPacer;
 
 /// Limit: one message of an MCP server; beyond it, the message is dropped, and the loss is logged.
-const LINE_BYTES_MAX: usize = 16 << 20;
+pub(super) const LINE_BYTES_MAX: usize = 16 << 20;
 
 /// Size from which a message is parsed outside the threads of the runtime, since that takes long.
-const LARGE_MESSAGE_BYTES: usize = 64 << 10;
+pub(super) const LARGE_MESSAGE_BYTES: usize = 64 << 10;
 
 /// Size of a read from the pipe.
 const READ_BYTES: usize = 16 << 10;
@@ -32,21 +31,27 @@ pub(crate) struct StdioTransport {
     pacer: ReadPacer,
     /// The large message that is being parsed. Later lines wait for it.
     parsing: Option<JoinHandle<ParsedLine>>,
+    /// Dropped when the output has ended.
+    open: Option<watch::Sender<()>>,
 }
 
 /// The message of a line.
 type ParsedLine = serde_json::Result<RxJsonRpcMessage<RoleClient>>;
 
 impl StdioTransport {
-    pub(crate) fn new(server: String, input: Input, output: Output) -> Self {
-        Self {
+    /// Creates the transport, and returns a channel that is closed when the output has ended.
+    pub(crate) fn new(server: String, input: Input, output: Output) -> (Self, watch::Receiver<()>) {
+        let (open, receiver) = watch::channel(());
+        let transport = Self {
             server,
             input: Some(input),
             output,
             lines: LineBuffer::default(),
             pacer: ReadPacer::new(),
             parsing: None,
-        }
+            open: Some(open),
+        };
+        (transport, receiver)
     }
 
     /// Parses the next line; `None` if it is not complete. Dropping the future loses no line.
@@ -103,7 +108,10 @@ impl Transport<RoleClient> for StdioTransport {
             }
             let mut buffer = [0; READ_BYTES];
             match self.output.read(&mut buffer).await {
-                Ok(0) => return None,
+                Ok(0) => {
+                    self.open = None;
+                    return None;
+                }
                 Ok(count) => {
                     self.pacer.spend_read(count);
                     if self.lines.push(&buffer[..count]) {
@@ -114,6 +122,7 @@ impl Transport<RoleClient> for StdioTransport {
                 Err(error) => {
                     let server = &self.server;
                     tracing::info!(server, %error, "the output of an MCP server cannot be read");
+                    self.open = None;
                     return None;
                 }
             }

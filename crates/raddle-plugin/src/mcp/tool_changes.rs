@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rmcp::model::{ServerNotification, SubscriptionFilter};
+use rmcp::model::{ErrorCode, ServerNotification, SubscriptionFilter};
 use rmcp::{Peer, RoleClient, ServiceError};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
@@ -12,6 +12,10 @@ use tokio::time::{Instant, sleep};
 const RETRY_MIN: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
+/// Limit: failed subscriptions to changes of an MCP server's tools in a row; beyond it, changes are
+/// not followed until the server connects again.
+const FAILURES_MAX: u32 = 10;
+
 /// Notifies of changes as long as the server reports them.
 pub(crate) async fn follow(peer: &Peer<RoleClient>, tools_changed: &Notify) {
     if !must_subscribe(peer) {
@@ -19,11 +23,18 @@ pub(crate) async fn follow(peer: &Peer<RoleClient>, tools_changed: &Notify) {
     }
     let mut filter = SubscriptionFilter::new();
     filter.tools_list_changed = Some(true);
-    let mut wait = RETRY_MIN;
+    let (mut wait, mut failures) = (RETRY_MIN, 0);
     loop {
         let began = Instant::now();
-        if let Err(error) = subscribe(peer, filter.clone(), tools_changed).await {
-            return tracing::debug!(%error, "an MCP server does not report changes of its tools");
+        match subscribe(peer, filter.clone(), tools_changed).await {
+            Ok(()) => failures = 0,
+            Err(error) => {
+                failures += 1;
+                tracing::debug!(%error, "an MCP server does not report changes of its tools");
+                if failures == FAILURES_MAX || is_final(&error) {
+                    return;
+                }
+            }
         }
         if began.elapsed() > RETRY_MAX {
             wait = RETRY_MIN;
@@ -43,6 +54,11 @@ fn must_subscribe(peer: &Peer<RoleClient>) -> bool {
     let tools = info.capabilities.tools.as_ref();
     let reports_changes = tools.is_some_and(|it| it.list_changed == Some(true));
     reports_changes && !info.protocol_version.has_initialize()
+}
+
+/// Whether a server that returns this error has no subscriptions.
+fn is_final(error: &ServiceError) -> bool {
+    matches!(error, ServiceError::McpError(error) if error.code == ErrorCode::METHOD_NOT_FOUND)
 }
 
 /// Subscribes to changes, and waits until the subscription ends. Returns an error if there is none.

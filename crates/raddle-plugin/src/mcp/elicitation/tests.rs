@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use super::super::handler::Handler;
 use super::*;
 
 /// A user that resolves every question in this way, once the test allows it.
@@ -212,4 +213,44 @@ async fn the_input_that_a_result_requires_is_asked_for_by_its_call() {
     let roots = serde_json::from_value(json!({"roots": {"method": "roots/list"}}));
     let rejected = call.answer(roots.expect("inputs")).await;
     assert!(matches!(rejected, Err(CallError::UnsupportedInput)));
+}
+
+#[tokio::test]
+async fn a_read_counts_and_has_no_influence_on_questions() {
+    let elicitations = Elicitations::new("s".to_owned());
+    assert!(!elicitations.has_calls());
+    let read = elicitations.add_read();
+    assert!(elicitations.has_calls());
+    let user = FakeUser::new(elicitation(json!({"action": "accept", "content": {}})));
+    user.allowed.add_permits(1);
+    let call = elicitations.add_call(user.of(ThreadId::mint()));
+    let result = elicitations.ask(form()).await;
+    assert_eq!(result.action, ElicitationAction::Accept);
+    drop(call);
+    assert!(elicitations.has_calls());
+    drop(read);
+    assert!(!elicitations.has_calls());
+}
+
+#[tokio::test]
+async fn the_end_of_the_server_ends_its_question() {
+    let elicitations = Elicitations::new("s".to_owned());
+    let user = FakeUser::new(elicitation(json!({"action": "accept", "content": {}})));
+    let _call = elicitations.add_call(user.of(ThreadId::mint()));
+    let (open, output) = watch::channel(());
+    let handler = Handler {
+        server: "s".into(),
+        calls: Arc::default(),
+        elicitations,
+        tools_changed: Arc::default(),
+        log: Arc::default(),
+        output: Some(output),
+    };
+    let asking = tokio::spawn(async move { handler.ask(form()).await });
+    while user.asked.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(open);
+    let result = asking.await.expect("a result");
+    assert_eq!(result.action, ElicitationAction::Cancel);
 }

@@ -1,4 +1,4 @@
-//! The events of a response: decoded as they arrive, each with a limit.
+//! The events of a response: decoded as they arrive, each with a limit, and at a limited pace.
 
 use std::sync::Arc;
 
@@ -23,12 +23,17 @@ pub(super) fn events(
     let state = (body, EventDecoder::new(bytes_max), pacer);
     let events = stream::try_unfold(state, |(mut body, mut decoder, pacer)| async move {
         loop {
+            pacer.wait_to_read().await;
             let event = decoder.next_event().inspect_err(|_| pacer.refuse())?;
             if let Some(event) = event {
+                pacer.spend_message(event.data.as_ref().map_or(0, String::len));
                 return Ok(Some((event, (body, decoder, pacer))));
             }
             match body.next_chunk().await {
-                Ok(Some(chunk)) => decoder.push(&chunk),
+                Ok(Some(chunk)) => {
+                    pacer.spend_read(chunk.len());
+                    decoder.push(&chunk);
+                }
                 Ok(None) => return Ok(None),
                 Err(error) => return Err(SseError::Body(Box::new(HttpError::from(error)))),
             }

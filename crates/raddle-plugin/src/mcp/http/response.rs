@@ -16,11 +16,13 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpPostResponse,
 };
 use sse_stream::Sse;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 use super::error::{HttpError, TransportError};
 use super::events::events;
 use super::stream_pacer::StreamPacer;
+use crate::mcp::stdio::LARGE_MESSAGE_BYTES;
 
 /// The header of a session.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -91,8 +93,12 @@ impl PostedMessage {
                 Ok(StreamableHttpPostResponse::Sse(events, session))
             }
             ContentKind::Json => {
+                pacer.wait_to_read().await;
                 let bytes = read(body, RESPONSE_BYTES_MAX).await?;
-                match serde_json::from_slice(&bytes) {
+                pacer.spend_read(bytes.len());
+                pacer.spend_message(bytes.len());
+                let (parsed, bytes) = parse(bytes).await?;
+                match parsed {
                     Ok(message) => {
                         let message = self.checked(message);
                         Ok(StreamableHttpPostResponse::Json(message, session))
@@ -169,6 +175,16 @@ impl PostedMessage {
         }
         Err(unexpected_status(head, &text))
     }
+}
+
+/// Parses a message. A large one is parsed outside the threads of the runtime.
+async fn parse(
+    bytes: Vec<u8>,
+) -> Result<(serde_json::Result<ServerJsonRpcMessage>, Vec<u8>), TransportError> {
+    if bytes.len() < LARGE_MESSAGE_BYTES {
+        return Ok((serde_json::from_slice(&bytes), bytes));
+    }
+    Ok(spawn_blocking(move || (serde_json::from_slice(&bytes), bytes)).await?)
 }
 
 /// Whether a message is a result, but not of `server/discover`.

@@ -1,23 +1,57 @@
-//! The pace at which broken streams are opened again.
+//! The pace at which broken streams are opened again, and messages are read.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
+
+use crate::mcp::read_pacer::ReadPacer;
 
 /// Interval between two streams that are opened, after the first.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Paces the streams of one server: a server that breaks each stream at once is not called in a
-/// busy loop, and a stream with an event over the limit is not opened again.
-#[derive(Debug, Default)]
+/// busy loop, and a stream with an event over the limit is not opened again. All streams together
+/// are read at the pace of one server.
+#[derive(Debug)]
 pub(super) struct StreamPacer {
     next: Mutex<Option<Instant>>,
     is_refused: AtomicBool,
+    reads: Mutex<ReadPacer>,
 }
 
 impl StreamPacer {
+    pub(super) fn new() -> Self {
+        Self {
+            next: Mutex::default(),
+            is_refused: AtomicBool::new(false),
+            reads: Mutex::new(ReadPacer::new()),
+        }
+    }
+
+    fn reads(&self) -> MutexGuard<'_, ReadPacer> {
+        self.reads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until more may be read.
+    pub(super) async fn wait_to_read(&self) {
+        let ready_at = self.reads().ready_at();
+        if ready_at > Instant::now() {
+            sleep_until(ready_at).await;
+        }
+    }
+
+    /// Adds the cost of bytes that were read.
+    pub(super) fn spend_read(&self, bytes: usize) {
+        self.reads().spend_read(bytes);
+    }
+
+    /// Adds the cost of a message of this length.
+    pub(super) fn spend_message(&self, bytes: usize) {
+        self.reads().spend_message(bytes);
+    }
+
     /// Waits until a stream may be opened.
     pub(super) async fn wait(&self) {
         sleep_until(self.reserve(Instant::now())).await;
@@ -47,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_first_stream_is_opened_at_once_and_later_ones_in_turn() {
-        let (pacer, now) = (StreamPacer::default(), Instant::now());
+        let (pacer, now) = (StreamPacer::new(), Instant::now());
         let starts = [0, 0, 100, 5000].map(|ms| {
             let reserved = pacer.reserve(now + Duration::from_millis(ms));
             reserved.duration_since(now).as_millis()

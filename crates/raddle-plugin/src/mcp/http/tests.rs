@@ -1,6 +1,9 @@
 //! The HTTP client against a server on this machine.
 
 use std::convert::Infallible;
+use std::future::{pending, ready};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use futures_util::StreamExt as _;
 use http_body_util::{BodyExt as _, Full};
@@ -10,18 +13,30 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use rmcp::ClientLifecycleMode;
-use rmcp::model::{ClientRequest, PingRequest, ProtocolVersion, RequestId};
+use rmcp::model::{ClientRequest, ClientResult, PingRequest, ProtocolVersion, RequestId};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::{Notify, mpsc};
 
 use super::*;
+use crate::mcp::tool_changes;
+
+/// A limit that only detects hangs.
+const HANG: Duration = Duration::from_secs(90);
 
 /// Returns the response to a request.
-type Respond = dyn Fn(&Parts, Value) -> Response<Full<Bytes>> + Send + Sync;
+type Respond = dyn Fn(Parts, Value) -> BoxFuture<'static, Response<Full<Bytes>>> + Send + Sync;
 
 /// Serves requests on a port of this machine, and returns its address.
 pub(crate) async fn serve(
     respond: impl Fn(&Parts, Value) -> Response<Full<Bytes>> + Send + Sync + 'static,
+) -> String {
+    serve_slowly(move |head, body| Box::pin(ready(respond(&head, body)))).await
+}
+
+/// Serves requests whose responses may take time.
+async fn serve_slowly(
+    respond: impl Fn(Parts, Value) -> BoxFuture<'static, Response<Full<Bytes>>> + Send + Sync + 'static,
 ) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -38,7 +53,7 @@ pub(crate) async fn serve(
                         Ok(body) => body,
                         Err(_) => Value::from(String::from_utf8_lossy(&body)),
                     };
-                    Ok::<_, Infallible>(respond(&head, body))
+                    Ok::<_, Infallible>(respond(head, body).await)
                 }
             });
             let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
@@ -363,4 +378,146 @@ async fn a_request_without_a_token_gets_the_challenge() {
         let challenge = client().request_challenge(&url, &headers).await;
         assert_eq!(challenge.as_deref(), expected, "{status}");
     }
+}
+
+#[tokio::test]
+async fn replies_do_not_wait_for_a_server_that_accepts_none() {
+    let (sender, mut arrived) = mpsc::unbounded_channel();
+    let url = serve_slowly(move |_, body| {
+        let _ = sender.send(body);
+        Box::pin(pending())
+    })
+    .await;
+    let client = client();
+    for id in 0..100 {
+        let reply = ClientJsonRpcMessage::response(ClientResult::empty(()), RequestId::Number(id));
+        let posted = client.post_message(url.as_str().into(), reply, None, None, HashMap::new());
+        let posted = timeout(HANG, posted).await.expect("no wait");
+        assert!(matches!(posted, Ok(StreamableHttpPostResponse::Accepted)));
+    }
+    for _ in 0..32 {
+        let reply = arrived.recv().await.expect("a reply");
+        assert_eq!(reply["result"], json!({}), "{reply}");
+    }
+    assert_eq!(client.control_posts.dropped(), 68);
+}
+
+#[tokio::test]
+async fn a_flood_of_requests_leaves_the_session_usable() {
+    let url = serve_slowly(|_, body| {
+        let id = body["id"].clone();
+        let result = match body["method"].as_str() {
+            Some("initialize") => json!({
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "test", "version": "1"},
+            }),
+            Some("tools/list") => {
+                let tool = json!({"name": "look", "inputSchema": {"type": "object"}});
+                json!({"tools": [tool]})
+            }
+            Some(_) => return Box::pin(ready(reply(202, &[], ""))),
+            // The stream of the session.
+            None if id.is_null() && body["result"].is_null() => {
+                let ping = |id| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+                let events = (0..500).map(|id| format!("data: {}\n\n", ping(id)));
+                let events: String = events.collect();
+                return Box::pin(ready(reply(200, &[EVENTS], events)));
+            }
+            // A reply, which is not accepted.
+            None => return Box::pin(pending()),
+        };
+        let text = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
+        Box::pin(ready(reply(200, &[JSON, ("mcp-session-id", "s")], text)))
+    })
+    .await;
+    let client = client();
+    let transport = connect(client.clone(), &url, &[]).expect("a transport");
+    let service = rmcp::serve_client((), transport).await.expect("a session");
+    // All requests of the server are answered before its replies time out: 32 are being posted.
+    let flooded = async {
+        while client.control_posts.dropped() < 500 - 32 {
+            service.list_all_tools().await.expect("tools");
+        }
+    };
+    timeout(HANG, flooded).await.expect("answered requests");
+}
+
+#[tokio::test]
+async fn all_streams_of_a_server_are_read_at_the_pace_of_one() {
+    let events = "data: {}\n\n".repeat(1_250);
+    let url = serve(move |_, _| reply(200, &[EVENTS], events.clone())).await;
+    let (client, began) = (client(), Instant::now());
+    let outcomes = tokio::join!(outcome(&client, &url, None), outcome(&client, &url, None));
+    for outcome in [outcomes.0, outcomes.1] {
+        assert_eq!(outcome.matches("{}").count(), 1_250);
+    }
+    // A burst of 2,000 events is free, and each of the others costs a millisecond.
+    let elapsed = began.elapsed();
+    assert!(elapsed >= Duration::from_millis(450), "{elapsed:?}");
+}
+
+#[tokio::test]
+async fn changes_of_tools_are_followed_after_a_failed_subscription() {
+    let subscriptions = Arc::new(AtomicUsize::new(0));
+    let count = subscriptions.clone();
+    let url = serve(move |_, body| {
+        let id = &body["id"];
+        let result = match body["method"].as_str() {
+            Some("server/discover") => json!({
+                "resultType": "complete",
+                "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {"listChanged": true}},
+                "ttlMs": 0,
+                "cacheScope": "private",
+            }),
+            Some("subscriptions/listen") if count.fetch_add(1, Ordering::Relaxed) == 0 => {
+                return reply(503, &[], "later");
+            }
+            Some("subscriptions/listen") => {
+                let filter = &body["params"]["notifications"];
+                assert_eq!(filter, &json!({"toolsListChanged": true}));
+                let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
+                let events = [
+                    (
+                        "subscriptions/acknowledged",
+                        json!({"_meta": meta, "notifications": filter}),
+                    ),
+                    ("tools/list_changed", json!({"_meta": meta})),
+                ];
+                let events = events.map(|(name, params)| {
+                    let method = format!("notifications/{name}");
+                    let event = json!({"jsonrpc": "2.0", "method": method, "params": params});
+                    format!("data: {event}\n\n")
+                });
+                return reply(200, &[EVENTS], events.concat());
+            }
+            _ => return reply(202, &[], ""),
+        };
+        let text = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
+        reply(200, &[JSON], text)
+    })
+    .await;
+    let transport = connect(client(), &url, &[]).expect("a transport");
+    let lifecycle = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    };
+    let service = rmcp::serve_client_with_lifecycle((), transport, lifecycle).await;
+    let service = service.expect("a session");
+    let changed = Notify::new();
+    let changes = async {
+        // The time without a subscription counts as a change.
+        changed.notified().await;
+        assert_eq!(subscriptions.load(Ordering::Relaxed), 1);
+        changed.notified().await;
+        assert_eq!(subscriptions.load(Ordering::Relaxed), 2);
+    };
+    let followed = async {
+        tokio::select! {
+            () = tool_changes::follow(service.peer(), &changed) => panic!("it gave up"),
+            () = changes => {}
+        }
+    };
+    timeout(HANG, followed).await.expect("changes");
 }

@@ -297,3 +297,22 @@ fn a_test_of_a_server_that_fails_prints_the_cause_and_a_remedy() {
     let line = "raddle: no MCP server is enabled\n";
     assert_eq!((output.code, output.err.as_str()), (Some(0), line));
 }
+
+/// The handshake takes 3 s, and the list of tools never comes. One limit of 4 s covers both.
+#[test]
+fn one_limit_covers_the_start_and_the_list_of_tools() {
+    let server = include_str!("mcp_slow_server.py");
+    let home = CliHome::with(&format!(
+        "[mcp_servers.slow]\ncommand = 'python3'\nargs = ['-c', '''{server}''']\n\
+         startup_timeout_sec = 4\n"
+    ));
+    let output = home.run(&["mcp", "test", "slow", "--json"]);
+    assert_eq!(output.code, Some(1), "{} {}", output.out, output.err);
+    let test: Value = serde_json::from_str(&output.out).expect("JSON");
+    let text = test.to_string();
+    assert!(text.contains("it did not connect within 4 s"), "{test}");
+    // The end of its stderr shows how far it came.
+    assert!(text.contains("it lists no tools"), "{test}");
+    let seconds = test["seconds"].as_f64().expect("a number");
+    assert!((4.0..6.5).contains(&seconds), "{test}");
+}

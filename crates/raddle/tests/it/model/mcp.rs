@@ -1,6 +1,8 @@
 //! Tools of MCP servers, as clients see them.
 
-use serde_json::Value;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
 
 use super::{MockClient, MockModel};
 
@@ -55,4 +57,39 @@ fn progress_of_a_tool_reaches_clients_at_a_limited_rate() {
     assert!(!steps.is_empty() && steps.len() < 200, "{}", steps.len());
     assert!(steps.is_sorted(), "{steps:?}");
     assert!(steps.iter().all(|it| *it <= 1000), "{steps:?}");
+}
+
+/// The wait lasts up to 30 s, unless the turn is interrupted.
+#[test]
+fn an_interrupt_ends_the_wait_for_servers() {
+    let mock =
+        MockModel::start("[[answer]]\nsteps = [{ call = 'wait_for_mcp_servers', arguments = {} }]");
+    let mut arguments = mock.arguments(&[]);
+    // It never answers.
+    for setting in [
+        "sandbox_mode=workspace-write",
+        "mcp_servers.mute.command='tail'",
+        "mcp_servers.mute.args=['-f', '/dev/null']",
+        "mcp_servers.mute.startup_timeout_sec=600",
+    ] {
+        arguments.extend(["-c".to_owned(), setting.to_owned()]);
+    }
+    let mut client = MockClient::of(mock, &arguments);
+    let input = json!([{ "type": "text", "text": "go" }]);
+    let start = json!({ "threadId": client.thread, "input": input });
+    client.ask("turn/start", start);
+    let is_wait = |it: &Value| {
+        let item = &it["params"]["item"];
+        it["method"] == "item/started" && item["tool"] == "wait_for_mcp_servers"
+    };
+    let messages = client.until(is_wait);
+    let turn = &messages.last().expect("an item")["params"]["turnId"];
+    let began = Instant::now();
+    let interrupt = json!({ "threadId": client.thread, "turnId": turn });
+    client.ask("turn/interrupt", interrupt);
+    let messages = client.until(|it| it["method"] == "turn/completed");
+    let ended = &messages.last().expect("an end")["params"]["turn"];
+    assert_eq!(ended["status"], "interrupted", "{messages:?}");
+    let elapsed = began.elapsed();
+    assert!(elapsed < Duration::from_secs(20), "{elapsed:?}");
 }

@@ -1,4 +1,4 @@
-//! The pace at which the output of an MCP server is read.
+//! The pace at which the messages of an MCP server are read.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ const MESSAGE_COST: Duration = Duration::from_millis(1);
 const MESSAGE_BYTE_COST_NS: u64 = 100;
 const READ_BYTE_COST_NS: u64 = 10;
 
-/// Cost that is spent at once, before the output is read more slowly. A message of the largest size
+/// Cost that is spent at once, before messages are read more slowly. A message of the largest size
 /// costs less.
 const BURST: Duration = Duration::from_secs(2);
 
-/// Limits how fast the output of one server is read. A server that sends without pause then waits
-/// for its pipe, and takes no time from other threads and servers.
+/// Limits how fast the messages of one server are read. A server that sends without pause then
+/// waits for its pipe or socket, and takes no time from other threads and servers.
 #[derive(Debug)]
 pub(super) struct ReadPacer {
     /// When all spent cost is paid off.
@@ -23,9 +23,11 @@ pub(super) struct ReadPacer {
 }
 
 impl ReadPacer {
+    /// Creates a pacer with the whole burst.
     pub(super) fn new() -> Self {
+        let now = Instant::now();
         Self {
-            paid_at: Instant::now(),
+            paid_at: now.checked_sub(BURST).unwrap_or(now),
         }
     }
 
@@ -43,6 +45,11 @@ impl ReadPacer {
     fn spend(&mut self, cost: Duration, now: Instant) {
         let earliest = now.checked_sub(BURST).unwrap_or(now);
         self.paid_at = self.paid_at.max(earliest) + cost;
+    }
+
+    /// Returns when more may be read.
+    pub(super) fn ready_at(&self) -> Instant {
+        self.paid_at
     }
 
     /// Waits until more may be read. Dropping it early loses nothing.
@@ -81,8 +88,17 @@ mod tests {
     }
 
     #[test]
+    fn a_new_server_has_the_whole_burst() {
+        let mut pacer = ReadPacer::new();
+        for _ in 0..1_900 {
+            pacer.spend_message(0);
+        }
+        assert!(pacer.ready_at() <= Instant::now());
+    }
+
+    #[test]
     fn the_largest_message_is_read_at_once() {
-        let largest = super::super::LINE_BYTES_MAX;
+        let largest = super::super::stdio::LINE_BYTES_MAX;
         let read = cost(largest, READ_BYTE_COST_NS);
         assert!(MESSAGE_COST + read + cost(largest, MESSAGE_BYTE_COST_NS) < BURST);
     }

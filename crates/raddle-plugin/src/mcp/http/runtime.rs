@@ -1,0 +1,27 @@
+//! The runtime of the transports to servers over HTTP.
+
+use std::sync::OnceLock;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// Name of the thread.
+const THREAD: &str = "mcp-http";
+
+/// Returns the runtime on which transports run; `None` if it cannot be started.
+///
+/// The transport parses events itself. That takes long for large ones, and so occupies a thread
+/// that no other part of the process waits for. Servers over HTTP share the thread.
+pub(super) fn handle() -> Option<Handle> {
+    static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
+    let runtime = RUNTIME.get_or_init(|| {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name(THREAD)
+            .enable_all()
+            .build();
+        runtime
+            .inspect_err(|error| tracing::warn!(%error, "no thread for MCP servers over HTTP"))
+            .ok()
+    });
+    runtime.as_ref().map(|it| it.handle().clone())
+}
