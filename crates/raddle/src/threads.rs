@@ -108,7 +108,12 @@ pub(crate) fn open(
 
 /// Creates the MCP servers alone, with the dependencies of live threads.
 pub(crate) fn mcp_servers(home: &Path, deps: &AgentDeps, rules: RuleStore) -> McpRegistry {
-    let starter = ProcessStarter {
+    McpRegistry::new(deps.mcp.clone(), process_starter(deps, rules), home)
+}
+
+/// Creates the starter of MCP servers, hooks and plugins.
+pub(crate) fn process_starter(deps: &AgentDeps, rules: RuleStore) -> ProcessStarter {
+    ProcessStarter {
         launcher: deps.launcher.clone(),
         sandbox: deps.sandbox.clone(),
         operator: Arc::new(CommandRules {
@@ -117,8 +122,7 @@ pub(crate) fn mcp_servers(home: &Path, deps: &AgentDeps, rules: RuleStore) -> Mc
         }),
         own: deps.hidden_paths.clone(),
         path: deps.path.clone(),
-    };
-    McpRegistry::new(deps.mcp.clone(), starter, home)
+    }
 }
 
 /// The other processes of a home.

@@ -5,7 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use raddle_sandbox::{Confinement, Launch, Policy, ProgramError, SandboxRules, named_program};
+use raddle_sandbox::{
+    Confinement, Launch, Policy, ProgramError, SandboxRules, is_program, named_program,
+};
 
 use super::manifest::Manifest;
 use crate::process::{self, ProcessError, ProcessStarter, SandboxedProcess};
@@ -23,6 +25,8 @@ pub(super) enum PluginStartError {
         program: String,
         error: ProgramError,
     },
+    #[error("the program `{0}` is no executable file; build it, or correct `entrypoint`")]
+    NotExecutable(String),
     #[error("{0}; `raddle doctor` checks the sandbox")]
     Process(#[from] ProcessError),
     #[error("its start failed with an internal error; the log says more")]
@@ -70,6 +74,9 @@ fn prepare(
         false => program.clone(),
     };
     let found = named_program(&name, path, &[]).map_err(|error| unusable(program, error))?;
+    if !is_program(&found.file) {
+        return Err(PluginStartError::NotExecutable(program.clone()));
+    }
     let launch = Launch {
         program: found.file.into(),
         args: args.iter().map(OsString::from).collect(),
