@@ -1,8 +1,8 @@
-"""The examples of docs/skills.md and docs/hooks.md, followed with the mock in place of a model."""
+"""The examples of docs/skills.md, docs/hooks.md and docs/plugins.md, with the mock in place of a model."""
 
 import json
 
-from harness import require, require_equal
+from harness import require, require_equal, run_client
 from mock_model import MockModel
 from page_example import MOCK, PageExample, environment_of
 
@@ -38,6 +38,25 @@ def hooks(bench):
     page.follow(bench, environment, count=4)
 
 
+def plugins(bench):
+    PageExample("plugins.md").follow(bench, environment_of(bench), count=2)
+
+
+def typescript_plugin(bench):
+    """The template in TypeScript, which the Node of the machine may be too old for."""
+    folder = bench.folder / "hello"
+    new = [bench.raddle, "plugin", "new", folder, "--lang", "typescript"]
+    code, _, _ = run_client(bench, new, bench.environment())
+    require_equal("the exit code of the template", code, 0)
+    manifest = folder / "plugin.toml"
+    node = json.dumps(str(bench.parts.node))
+    manifest.write_text(manifest.read_text().replace('"node"', node))
+    test = [bench.raddle, "plugin", "test", folder, "--approve", "--json"]
+    code, out, _ = run_client(bench, test, bench.environment())
+    require_equal("the violations", json.loads(out)["violations"], [])
+    require_equal("the exit code of the test", code, 0)
+
+
 def _write(path, text, mode=0o644):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -47,4 +66,6 @@ def _write(path, text, mode=0o644):
 CHECKS = {
     "skills-page": skills,
     "hooks-page": hooks,
+    "plugins-page": plugins,
+    "typescript-plugin": typescript_plugin,
 }

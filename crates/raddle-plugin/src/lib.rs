@@ -1,4 +1,4 @@
-//! Tools that other processes offer to the agent, and hooks.
+//! Tools that other processes offer to the agent, hooks, and sidecar plugins.
 //!
 //! [`McpRegistry`] runs the MCP servers of the configuration: one supervised instance per
 //! configuration, working folder and sandbox, shared by all threads of the process. [`McpTools`]
@@ -10,6 +10,8 @@
 //!
 //! [`mcp_server`] is the other direction: threads as tools of an MCP server.
 //!
+//! [`test_plugin`] starts a sidecar plugin and checks it against its contract.
+//!
 //! [`CommandHooks`] runs the operator's commands on events of threads, behind the port for hooks.
 //!
 //! Below: the crate `rmcp` for the protocol, `raddle-sandbox` for the processes, and `raddle-rpc`
@@ -19,7 +21,12 @@ mod hooks;
 mod mcp;
 pub mod mcp_server;
 mod process;
+mod sidecar;
 
 pub use hooks::CommandHooks;
 pub use mcp::{McpRegistry, McpTools, ServerFailure, ServerOffer, ServerTest, log_in, log_out};
 pub use process::{NetworkAccess, Operator, ProcessStarter};
+pub use sidecar::{
+    ContractViolation, MANIFEST_FILE, Manifest, ManifestError, PluginMethod, PluginTest,
+    PluginTestOptions, TestStep, test_plugin,
+};

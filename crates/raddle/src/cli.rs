@@ -12,6 +12,7 @@ mod login;
 mod mcp;
 mod mcp_server;
 mod model;
+mod plugin;
 mod sandbox;
 mod shell;
 mod shim;
@@ -31,6 +32,7 @@ pub(crate) use mcp::{
 };
 pub(crate) use mcp_server::McpServer;
 pub(crate) use model::{ModelCommand, ModelList};
+pub(crate) use plugin::{PluginCommand, PluginLanguage, PluginNew, PluginTest};
 pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use shell::{Completions, Man};
 pub(crate) use shim::{ShimCommand, ShimInstall};
@@ -166,6 +168,9 @@ pub(crate) enum Command {
     /// `codex-reply` continues the thread. Approvals are sent to the client as elicitations, and
     /// declined if it does not support them. Ends when stdin is closed. See docs/mcp.md.
     McpServer(McpServer),
+    /// Write and test plugins in any language
+    #[command(subcommand)]
+    Plugin(PluginCommand),
     /// List the available models
     #[command(subcommand)]
     Model(ModelCommand),

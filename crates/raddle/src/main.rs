@@ -2,6 +2,7 @@
 //!
 //! Below: every other crate. Above: the user or the program that starts it.
 
+mod agent_deps;
 mod app_server;
 mod cli;
 mod config;
@@ -22,6 +23,7 @@ mod mcp;
 mod mcp_server;
 mod mock;
 mod model_list;
+mod plugin;
 mod rules;
 mod runtime;
 mod sandbox;
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Command::Hooks(command) => hooks::run(cli.config, command),
         Command::Mcp(command) => mcp::run(cli.config, command),
         Command::McpServer(args) => mcp_server::run(cli.config, args),
+        Command::Plugin(command) => plugin::run(cli.config, command),
         Command::Model(ModelCommand::List(args)) => model_list::run(cli.config, args),
         Command::Debug(DebugCommand::Models(args)) => debug_models::run(cli.config, args),
         Command::Shim(ShimCommand::Install(args)) => shim::install(&args),

@@ -38,7 +38,7 @@ pub(crate) fn open(
     peer_connections: mpsc::Sender<Connection>,
 ) -> AgentParts {
     let command_rules = CommandRules::of(&deps, rules.clone());
-    let starter = process_starter(&deps, &command_rules);
+    let starter = starter_for(&deps, &command_rules);
     let AgentDeps {
         providers,
         launcher,
@@ -99,12 +99,16 @@ pub(crate) fn open(
 
 /// Creates the MCP servers alone, with the dependencies of live threads.
 pub(crate) fn mcp_servers(home: &Path, deps: &AgentDeps, rules: RuleStore) -> McpRegistry {
-    let starter = process_starter(deps, &CommandRules::of(deps, rules));
-    McpRegistry::new(deps.mcp.clone(), starter, home)
+    McpRegistry::new(deps.mcp.clone(), process_starter(deps, rules), home)
 }
 
-/// Returns the dependencies of MCP servers and hooks, which are processes in the sandbox.
-fn process_starter(deps: &AgentDeps, operator: &Arc<CommandRules>) -> ProcessStarter {
+/// Creates the starter of MCP servers, hooks and plugins alone.
+pub(crate) fn process_starter(deps: &AgentDeps, rules: RuleStore) -> ProcessStarter {
+    starter_for(deps, &CommandRules::of(deps, rules))
+}
+
+/// Creates the starter of MCP servers, hooks and plugins, which are processes in the sandbox.
+fn starter_for(deps: &AgentDeps, operator: &Arc<CommandRules>) -> ProcessStarter {
     ProcessStarter {
         launcher: deps.launcher.clone(),
         sandbox: deps.sandbox.clone(),

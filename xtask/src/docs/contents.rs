@@ -29,6 +29,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
             "docs/policy.md",
             "docs/mcp.md",
             "docs/hooks.md",
+            "docs/plugins.md",
             "docs/budgets.md",
             "docs/skills.md",
             "docs/rejoin.md",

@@ -7,21 +7,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use raddle_config::{McpServer, McpServers, Override, permissions};
-use raddle_core::{Recovery, Settings};
-use raddle_plugin::{McpRegistry, ServerFailure, ServerOffer, ServerTest};
-use raddle_providers::VendorClient;
-use raddle_sandbox::MeasureFn;
-use raddle_server::{Options, Server};
+use raddle_core::Settings;
+use raddle_plugin::{ServerFailure, ServerOffer, ServerTest};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::subscriber::{NoSubscriber, set_default};
 
 use super::print;
 use crate::cli::McpTest;
 use crate::home::Home;
-use crate::rules::RuleStore;
-use crate::{app_server, config, log, runtime, sandbox, threads};
+use crate::{agent_deps, app_server, config, log, runtime, threads};
 
 pub(super) fn run(overrides: &[Override], args: &McpTest) -> Result<ExitCode> {
     app_server::disable_core_dumps()?;
@@ -30,7 +25,10 @@ pub(super) fn run(overrides: &[Override], args: &McpTest) -> Result<ExitCode> {
     let home = Home::find()?;
     let settings = settings(&home, &overrides)?;
     let tests = runtime::current_thread()?.block_on(async {
-        let (_server, registry, servers) = open(&home, overrides)?;
+        let (_server, (registry, servers)) = agent_deps::open(&home, overrides, |deps, rules| {
+            let registry = threads::mcp_servers(&home.state, deps, rules);
+            (registry, deps.mcp.current())
+        })?;
         let selected = selected(&servers, args.name.as_deref())?;
         // A failure is a result here, and is not logged as well.
         let is_logged = std::env::var_os("RADDLE_LOG").is_some();
@@ -85,35 +83,6 @@ fn settings(home: &Home, overrides: &[Override]) -> Result<Settings> {
     });
     settings.real_paths = folders.collect();
     Ok(settings)
-}
-
-/// Opens a server without connections, for its dependencies: they are those of `raddle app-server`.
-fn open(home: &Home, overrides: Vec<Override>) -> Result<(Server, McpRegistry, McpServers)> {
-    let rules = RuleStore::open(home)?;
-    let vendor_client = VendorClient::new(&home.state, Some(Arc::new(rules.clone())));
-    let measure = sandbox::measuring(home, overrides.clone())?;
-    let options = Options {
-        measure_sandbox: Some(MeasureFn::new(measure)),
-        overrides,
-        login_shell: true,
-        ..Options::new(home.paths())
-    };
-    let (peer_connections, _) = mpsc::channel(1);
-    let mut parts = None;
-    let server = Server::open(options, |deps| {
-        let registry = threads::mcp_servers(&home.state, &deps, rules.clone());
-        parts = Some((registry, deps.mcp.current()));
-        threads::open(
-            &home.state,
-            deps,
-            rules,
-            Recovery::Interrupt,
-            &vendor_client,
-            peer_connections,
-        )
-    })?;
-    let (registry, servers) = parts.context("the server was not opened")?;
-    Ok((server, registry, servers))
 }
 
 /// Returns the servers to test: the named one, or all that are enabled.

@@ -11,6 +11,7 @@ mod login;
 mod mcp;
 mod mistakes;
 mod models;
+mod plugin;
 mod shell;
 
 use std::fs;

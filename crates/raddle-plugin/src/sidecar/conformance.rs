@@ -1,0 +1,297 @@
+//! The test of a plugin against the contract: health, the declared methods, shutdown, exit.
+
+mod violation;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use raddle_core::ports::BoxFuture;
+use raddle_rpc::{ErrorObject, code};
+use raddle_sandbox::{ExitReport, ExitStatus};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+pub use self::violation::ContractViolation;
+use super::frame::FrameFault;
+use super::launch;
+use super::manifest::Manifest;
+use super::session::{HostMethods, PluginCallError, PluginSession};
+use super::stderr_log::StderrLog;
+use crate::process::{ProcessGuard, ProcessStarter, SandboxedProcess};
+
+/// Violations and steps of one test that are kept. A plugin can cause any number.
+const KEPT_MAX: usize = 100;
+
+/// Settings of a test.
+#[derive(Clone, Copy, Debug)]
+pub struct PluginTestOptions {
+    /// Whether permissions that the manifest names are approved.
+    pub approves: bool,
+    /// Time for each response, and for the exit.
+    pub limit: Duration,
+}
+
+/// Result of the test of a plugin.
+#[derive(Debug, Default)]
+pub struct PluginTest {
+    /// Id and version of the manifest; `None` if that cannot be used.
+    pub identity: Option<(String, String)>,
+    /// Keys of the manifest that are not known.
+    pub warnings: Vec<String>,
+    /// Calls of both sides, in their order.
+    pub steps: Vec<TestStep>,
+    /// Deviations from the contract.
+    pub violations: Vec<ContractViolation>,
+    /// Last lines of stderr.
+    pub stderr: String,
+}
+
+/// A call of one side, and its outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestStep {
+    /// Method, and for an approval the permission.
+    pub name: String,
+    /// Outcome in a few words.
+    pub outcome: String,
+}
+
+/// Tests the plugin in this folder, and ends its process.
+pub async fn test_plugin(
+    starter: &ProcessStarter,
+    folder: &Path,
+    options: PluginTestOptions,
+) -> PluginTest {
+    let read_from = folder.to_owned();
+    let read = tokio::task::spawn_blocking(move || Manifest::read(&read_from)).await;
+    let manifest = match read {
+        Ok(Ok(manifest)) => Arc::new(manifest),
+        Ok(Err(error)) => return not_started(violation::manifest_invalid(&error)),
+        Err(error) => return not_started(violation::start_failed(&error)),
+    };
+    let host = Arc::new(TestHost {
+        manifest: manifest.clone(),
+        approves: options.approves,
+        findings: Mutex::default(),
+    });
+    let mut stderr_end = String::new();
+    match launch::start(starter, folder, &manifest).await {
+        Ok(process) => {
+            let SandboxedProcess {
+                input,
+                stdout,
+                stderr,
+                guard,
+            } = process;
+            let stderr = StderrLog::follow(manifest.id.clone(), stderr);
+            let run = TestRun {
+                session: PluginSession::start(stdout, input, host.clone()),
+                host: &host,
+                guard,
+                limit: options.limit,
+            };
+            run.finish().await;
+            stderr_end = timeout(options.limit, stderr.end())
+                .await
+                .unwrap_or_default();
+        }
+        Err(error) => host.violate(violation::start_failed(&error)),
+    }
+    let Findings {
+        steps, violations, ..
+    } = std::mem::take(&mut *host.findings());
+    PluginTest {
+        identity: Some((manifest.id.clone(), manifest.version.clone())),
+        warnings: manifest.warnings.clone(),
+        steps,
+        violations,
+        stderr: stderr_end,
+    }
+}
+
+fn not_started(violation: ContractViolation) -> PluginTest {
+    PluginTest {
+        violations: vec![violation],
+        ..PluginTest::default()
+    }
+}
+
+/// A test whose plugin runs.
+struct TestRun<'a> {
+    session: PluginSession,
+    host: &'a TestHost,
+    guard: ProcessGuard,
+    limit: Duration,
+}
+
+/// The plugin no longer answers, so the rest of the test is left out.
+struct Unresponsive;
+
+impl TestRun<'_> {
+    async fn finish(mut self) {
+        let is_shut_down = self.converse().await.is_ok();
+        self.session.close_input();
+        let report = match is_shut_down {
+            true => self.exited().await,
+            false => None,
+        };
+        if report.is_none() {
+            self.guard.end();
+            self.guard.ended().await;
+        }
+        // All processes have ended, and so does their output.
+        let _ = timeout(self.limit, self.session.closed()).await;
+    }
+
+    /// Calls health, the methods with an example, and shutdown.
+    async fn converse(&mut self) -> Result<(), Unresponsive> {
+        let health = self.call("plugin/health", &json!({})).await?;
+        let health = health.and_then(|it| violation::of_health(&self.host.manifest, &it));
+        if let Some(violation) = health {
+            self.host.violate(violation);
+        }
+        let manifest = self.host.manifest.clone();
+        for method in &manifest.methods {
+            if let Some(example) = &method.example {
+                self.call(&method.name, example).await?;
+            }
+        }
+        let shutdown = self.call("plugin/shutdown", &json!({})).await?;
+        if let Some(violation) = shutdown.and_then(|it| violation::of_shutdown(&it)) {
+            self.host.violate(violation);
+        }
+        Ok(())
+    }
+
+    /// Calls a method. Returns its result, or `None` after an error response.
+    async fn call(&mut self, method: &str, params: &Value) -> Result<Option<Value>, Unresponsive> {
+        let denied = self.host.findings().denied;
+        let outcome = self.session.call(method, params, self.limit).await;
+        let text = match &outcome {
+            Ok(_) => "ok".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        self.host.step(method.to_owned(), text);
+        match outcome {
+            Ok(result) => Ok(Some(result)),
+            // An error is a proper response to a call that needs a permission.
+            Err(PluginCallError::Failed(_)) if self.host.findings().denied > denied => Ok(None),
+            Err(PluginCallError::Closed) => {
+                let report = timeout(self.limit, self.guard.ended()).await.ok().flatten();
+                let status = report.and_then(|it| it.status);
+                self.host.violate(violation::exited_early(method, status));
+                Err(Unresponsive)
+            }
+            Err(error @ PluginCallError::TimedOut(_)) => {
+                self.host.violate(violation::no_response(method, &error));
+                Err(Unresponsive)
+            }
+            Err(error) => {
+                self.host.violate(violation::call_failed(method, &error));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Waits for the exit after a shutdown; `None` if that takes too long.
+    async fn exited(&mut self) -> Option<ExitReport> {
+        let report = timeout(self.limit, self.guard.ended()).await.ok().flatten();
+        match &report {
+            None => self.host.violate(violation::exit_timeout(self.limit)),
+            Some(report) => {
+                if report.status != Some(ExitStatus::Exit(0)) {
+                    self.host.violate(violation::exit_status(report.status));
+                }
+                if report.killed > 0 {
+                    self.host.violate(violation::processes_left(report));
+                }
+            }
+        }
+        report
+    }
+}
+
+/// The host of a test: answers approvals, and collects the deviations.
+struct TestHost {
+    manifest: Arc<Manifest>,
+    approves: bool,
+    findings: Mutex<Findings>,
+}
+
+/// Results of a test so far.
+#[derive(Default)]
+struct Findings {
+    steps: Vec<TestStep>,
+    violations: Vec<ContractViolation>,
+    /// Number of approvals that were denied.
+    denied: usize,
+}
+
+impl TestHost {
+    fn findings(&self) -> MutexGuard<'_, Findings> {
+        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn step(&self, name: String, outcome: String) {
+        let mut findings = self.findings();
+        if findings.steps.len() < KEPT_MAX {
+            findings.steps.push(TestStep { name, outcome });
+        }
+    }
+
+    /// Adds a violation, once.
+    fn violate(&self, violation: ContractViolation) {
+        let all = &mut self.findings().violations;
+        if all.len() < KEPT_MAX && !all.contains(&violation) {
+            all.push(violation);
+        }
+    }
+
+    fn approval(&self, params: &Value) -> Result<Value, ErrorObject> {
+        let Some(permission) = params["permission"].as_str() else {
+            self.violate(violation::approval_params());
+            let message =
+                "`permission` must be a string, as in {\"permission\": \"workspace.read\"}";
+            return Err(ErrorObject::new(code::INVALID_PARAMS, message));
+        };
+        let is_declared = self.manifest.permissions.iter().any(|it| it == permission);
+        if !is_declared {
+            self.violate(violation::permission_not_declared(permission));
+        }
+        let approved = is_declared && self.approves;
+        let outcome = if approved { "approved" } else { "denied" };
+        self.step(
+            format!("host/request_approval {permission}"),
+            outcome.to_owned(),
+        );
+        self.findings().denied += usize::from(!approved);
+        Ok(json!({ "approved": approved }))
+    }
+}
+
+impl HostMethods for TestHost {
+    fn call<'a>(
+        &'a self,
+        method: &'a str,
+        params: Value,
+    ) -> BoxFuture<'a, Result<Value, ErrorObject>> {
+        Box::pin(async move {
+            match method {
+                "host/request_approval" => self.approval(&params),
+                method => {
+                    self.violate(violation::unknown_host_method(method));
+                    let message = format!("the host has no method `{method}`");
+                    Err(ErrorObject::new(code::METHOD_NOT_FOUND, message))
+                }
+            }
+        })
+    }
+
+    fn notify(&self, method: &str, _params: Value) {
+        self.step(method.to_owned(), "received as a notification".to_owned());
+    }
+
+    fn report(&self, fault: FrameFault) {
+        self.violate(violation::of_frame(&fault));
+    }
+}

@@ -1,0 +1,125 @@
+use serde_json::json;
+
+use super::*;
+
+const LEAST: &str = "id = 'org.name'\nversion = '0.1.0'\nentrypoint = ['python3', 'main.py']\n";
+
+/// Reads a manifest, or returns its error with `FILE` as its path.
+fn read(text: &str) -> Result<Manifest, String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join(MANIFEST_FILE);
+    std::fs::write(&file, text).expect("a manifest");
+    let file = file.display().to_string();
+    Manifest::read(folder.path()).map_err(|error| error.to_string().replace(&file, "FILE"))
+}
+
+#[test]
+fn three_keys_are_enough() {
+    let manifest = read(LEAST).expect("a manifest");
+    let expected = Manifest {
+        id: "org.name".to_owned(),
+        version: "0.1.0".to_owned(),
+        entrypoint: vec!["python3".to_owned(), "main.py".to_owned()],
+        permissions: Vec::new(),
+        methods: Vec::new(),
+        warnings: Vec::new(),
+    };
+    assert_eq!(manifest, expected);
+}
+
+#[test]
+fn permissions_and_methods_are_read_and_unknown_keys_are_reported() {
+    let manifest = read(&format!(
+        "{LEAST}permissions = ['workspace.read', 'network:example.org', 'secrets:TOKEN']\n\
+         colour = 1\n[contributions]\nsongs = []\n[[contributions.methods]]\nname = 'a/b'\n\
+         example = {{ n = 1, list = ['x'] }}\nslow = true\n[[contributions.methods]]\nname = 'c'\n"
+    ))
+    .expect("a manifest");
+    assert_eq!(manifest.permissions.len(), 3);
+    let example = Some(json!({ "n": 1, "list": ["x"] }));
+    let method = |name: &str, example| PluginMethod {
+        name: name.to_owned(),
+        example,
+    };
+    assert_eq!(
+        manifest.methods,
+        [method("a/b", example), method("c", None)]
+    );
+    let keys = [
+        "contributions.songs",
+        "contributions.methods.slow",
+        "colour",
+    ];
+    let expected =
+        keys.map(|key| format!("plugin.toml: the key `{key}` is not known, and has no effect"));
+    assert_eq!(manifest.warnings, expected);
+}
+
+#[test]
+fn errors_name_the_file_the_key_and_the_remedy() {
+    let rest = |lines: &str| format!("{LEAST}{lines}");
+    let method = |lines: &str| format!("{LEAST}[[contributions.methods]]\n{lines}");
+    for (text, expected) in [
+        (
+            "".to_owned(),
+            "FILE: `id` is missing; add `id = \"org.name\"`",
+        ),
+        (
+            "id = 'name'\nversion = '1'".to_owned(),
+            "FILE: `id` is `name`; join two or more parts of letters, digits, - and _ with dots, \
+             as in \"org.name\"",
+        ),
+        (
+            "id = 'a.b'\nversion = 1".to_owned(),
+            "FILE: `version` must be a string of 1 to 200 bytes, without control characters; \
+             write it as in `version = \"0.1.0\"`",
+        ),
+        (
+            "id = 'a.b'\nversion = '1'".to_owned(),
+            "FILE: `entrypoint` is missing; add `entrypoint = [\"python3\", \"main.py\"]`",
+        ),
+        (
+            "id = 'a.b'\nversion = '1'\nentrypoint = 'x'".to_owned(),
+            "FILE: `entrypoint` must be a list of strings; write it as in `entrypoint = \
+             [\"python3\", \"main.py\"]`",
+        ),
+        (
+            "id = 'a.b'\nversion = '1'\nentrypoint = []".to_owned(),
+            "FILE: `entrypoint` names no program; name the program first, as in \
+             [\"python3\", \"main.py\"]",
+        ),
+        (
+            rest("permissions = ['all']"),
+            "FILE: `permissions` has the unknown permission `all`; use workspace.read, \
+             workspace.write, command.run, model.call, secrets:NAME or network:HOST",
+        ),
+        (
+            method("example = {}"),
+            "FILE: `contributions.methods.name` is missing; add `name = \"greeting/make\"`",
+        ),
+        (
+            method("name = 'plugin/x'"),
+            "FILE: `contributions.methods` has the name `plugin/x`; the contract defines plugin/ \
+             and host/; choose another prefix",
+        ),
+        (
+            method("name = 'x'\nexample = 1"),
+            "FILE: `contributions.methods.example` must be a table; write it as in \
+             `example = { name = \"Ada\" }`",
+        ),
+    ] {
+        assert_eq!(read(&text).expect_err(&text), expected);
+    }
+    let error = read("id = ").expect_err("no TOML");
+    assert!(
+        error.starts_with("FILE is not valid TOML; correct it: "),
+        "{error}"
+    );
+    let missing = Manifest::read(Path::new("/nonexistent")).expect_err("no folder");
+    assert!(
+        missing.to_string().ends_with("which contains plugin.toml"),
+        "{missing}"
+    );
+    let long = read(&"#".repeat(300 << 10)).expect_err("a long file");
+    assert_eq!(long, "FILE is longer than 262144 bytes; shorten it");
+}
