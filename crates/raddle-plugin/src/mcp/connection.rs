@@ -18,6 +18,7 @@ use super::handler::Handler;
 use super::http::{self, HttpClient, HttpError};
 use super::launch::{LaunchDeps, LaunchError};
 use super::login;
+use super::read_pacer::ReadPacer;
 use super::stdio::StdioTransport;
 use crate::process::{HELD_WAIT, Interruption, NetworkAccess, ProcessGuard, SandboxedProcess};
 
@@ -319,13 +320,15 @@ fn lifecycle() -> ClientLifecycleMode {
     }
 }
 
-/// Logs the lines of a server's stderr, and keeps the last ones.
+/// Logs the lines of a server's stderr, and keeps the last ones. They are read at a limited pace.
 fn log_stderr(server: String, stderr: Option<Output>) -> watch::Receiver<String> {
     let (sender, receiver) = watch::channel(String::new());
     let reading = async move {
         let Some(stderr) = stderr else { return };
+        let mut pacer = ReadPacer::new();
         let mut buffer = [0; 4096];
         while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
+            pacer.spend_message(count);
             let text = String::from_utf8_lossy(&buffer[..count]);
             for line in text.lines().filter(|it| !it.trim().is_empty()) {
                 tracing::debug!(server, line, "an MCP server writes to stderr");
@@ -335,6 +338,7 @@ fn log_stderr(server: String, stderr: Option<Output>) -> watch::Receiver<String>
                 let excess = end.len().saturating_sub(STDERR_BYTES_MAX);
                 end.drain(..end.ceil_char_boundary(excess));
             });
+            pacer.wait().await;
         }
     };
     tokio::spawn(reading.in_current_span());
