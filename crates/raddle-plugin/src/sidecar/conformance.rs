@@ -82,6 +82,7 @@ pub async fn test_plugin(
                 stdout,
                 stderr,
                 guard,
+                ..
             } = process;
             let stderr = StderrLog::follow(manifest.id.clone(), stderr);
             let run = TestRun {
