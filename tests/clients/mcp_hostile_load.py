@@ -39,7 +39,7 @@ def others(bench):
             times.append(client.percentile())
             client.end(threads)
     ratio = statistics.median(hostile) / statistics.median(good)
-    print(f"p99 of a turn beside hostile servers: {ratio:.2f} of that beside good ones")
+    print(f"figure: p99 of a turn beside hostile servers: {ratio:.2f} of that beside good ones")
     require(ratio <= _RATIO_MAX, f"p99 beside good servers {_shown(good)}, beside hostile ones {_shown(hostile)}")
     client.leave()
 

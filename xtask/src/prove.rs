@@ -197,6 +197,12 @@ pub const PROOFS: &[Proof] = &[
     )
     .of_binary(),
     proof(
+        "mcp",
+        "1,000 threads that use MCP servers, hostile servers with a line of 1 GiB, and the delay of others beside them",
+        mcp,
+    )
+    .of_binary(),
+    proof(
         "speed",
         "the release binary, or `--raddle BIN`, as ratios to the least possible server",
         |it| speed(it, &[]),
@@ -385,16 +391,28 @@ fn simulator(root: &Path, cache: &Cache) -> Result<()> {
     Ok(())
 }
 
-/// Runs the checks in the checkout itself, because they write the screenshot and the clients' rows.
+/// Runs checks of clients. The screenshot and the rows of the clients are in the checkout itself.
 fn vscode(context: &Context) -> Result<()> {
-    let raddle = context.binary()?;
     // The checks need the parts of CI, and VS Code.
     parts::install(&context.cache, &[])?;
     parts::install(&context.cache, &[parts::CODE_SERVER.to_owned()])?;
-    for check in ["vscode-agent-host", "vscode-chat-page"] {
+    let checks = ["vscode-agent-host", "vscode-chat-page"];
+    client_checks(context, &checks, &["--write-results"])
+}
+
+fn mcp(context: &Context) -> Result<()> {
+    parts::install(&context.cache, &[])?;
+    let checks = ["mcp-rounds-full", "mcp-hostile-full", "mcp-hostile-load"];
+    client_checks(context, &checks, &[])
+}
+
+fn client_checks(context: &Context, checks: &[&str], options: &[&str]) -> Result<()> {
+    let raddle = context.binary()?;
+    for check in checks {
         Run::new("python3")
             .directory(&context.checkout)
-            .args(["tests/clients/run.py", "--write-results", "--only", check])
+            .args(["tests/clients/run.py", "--only", check])
+            .args(options)
             .arg("--raddle")
             .arg(&raddle)
             .arg("--parts")
