@@ -72,6 +72,15 @@ impl Printer {
     }
 }
 
+/// Prints lines on stdout. Sanitized, because they may quote files and foreign programs.
+pub fn print_lines(lines: impl IntoIterator<Item = String>) -> io::Result<()> {
+    let mut printer = Printer::new();
+    for line in lines {
+        printer.line(&sanitize(&line))?;
+    }
+    printer.flush()
+}
+
 /// Whether text on a terminal may have colours: not if `NO_COLOR` is set and not empty.
 pub fn allows_colours() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty())

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail};
 use raddle_config::{Configuration, McpServers, Override, WrittenValue};
-use raddle_console::{Printer, sanitize};
+use raddle_console::print_lines;
 use serde_json::Value;
 
 use crate::cli::{McpCommand, McpGet, McpList, McpRemove, SettingArgs};
@@ -38,9 +38,9 @@ fn list(config: &Configuration, args: &McpList) -> Result<ExitCode> {
     match args.json {
         true => {
             let servers: Value = servers.iter().map(|it| view::json(it)).collect();
-            print([servers.to_string()])?;
+            print_lines([servers.to_string()])?;
         }
-        false => print(view::table(&servers))?,
+        false => print_lines(view::table(&servers))?,
     }
     for problem in &problems {
         log::print_line(&format!("raddle: warning: {problem}"));
@@ -77,8 +77,8 @@ fn get(config: &Configuration, args: &McpGet) -> Result<ExitCode> {
         return Err(unknown(config, name));
     };
     match args.json {
-        true => print([view::json(server).to_string()])?,
-        false => print(view::lines(server))?,
+        true => print_lines([view::json(server).to_string()])?,
+        false => print_lines(view::lines(server))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -137,13 +137,4 @@ fn report_overridden(written: &WrittenValue) {
 
 fn report(text: &str) {
     log::print_line(&format!("raddle: {text}"));
-}
-
-fn print(lines: impl IntoIterator<Item = String>) -> Result<()> {
-    let mut printer = Printer::new();
-    for line in lines {
-        printer.line(&sanitize(&line))?;
-    }
-    printer.flush()?;
-    Ok(())
 }

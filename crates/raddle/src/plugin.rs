@@ -7,7 +7,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use raddle_config::Override;
-use raddle_console::{Printer, sanitize};
 
 use crate::cli::PluginCommand;
 
@@ -16,13 +15,4 @@ pub(crate) fn run(overrides: Vec<Override>, command: PluginCommand) -> Result<Ex
         PluginCommand::New(args) => new::run(&args),
         PluginCommand::Test(args) => test::run(overrides, &args),
     }
-}
-
-fn print(lines: impl IntoIterator<Item = String>) -> Result<()> {
-    let mut printer = Printer::new();
-    for line in lines {
-        printer.line(&sanitize(&line))?;
-    }
-    printer.flush()?;
-    Ok(())
 }

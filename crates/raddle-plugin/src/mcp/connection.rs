@@ -313,7 +313,7 @@ fn handshake_text(error: &ClientInitializeError) -> String {
 
 /// Returns the order of the handshakes: that of the current revision first, then that of the
 /// previous ones.
-fn lifecycle() -> ClientLifecycleMode {
+pub(super) fn lifecycle() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::LATEST],
         legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),

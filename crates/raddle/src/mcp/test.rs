@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use raddle_config::{McpServer, McpServers, Override, permissions};
+use raddle_console::print_lines;
 use raddle_core::Settings;
 use raddle_plugin::{ServerFailure, ServerOffer, ServerTest};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tracing::subscriber::{NoSubscriber, set_default};
 
-use super::print;
 use crate::cli::McpTest;
 use crate::home::Home;
 use crate::{agent_deps, app_server, config, log, runtime, threads};
@@ -53,10 +53,10 @@ pub(super) fn run(overrides: &[Override], args: &McpTest) -> Result<ExitCode> {
         anyhow::Ok(tests)
     })?;
     match (args.json, &args.name, tests.first()) {
-        (true, Some(_), Some(test)) => print([as_json(test).to_string()])?,
-        (true, ..) => print([tests.iter().map(as_json).collect::<Value>().to_string()])?,
+        (true, Some(_), Some(test)) => print_lines([as_json(test).to_string()])?,
+        (true, ..) => print_lines([tests.iter().map(as_json).collect::<Value>().to_string()])?,
         (false, _, None) => log::print_line("raddle: no MCP server is enabled"),
-        (false, ..) => print(tests.iter().flat_map(lines))?,
+        (false, ..) => print_lines(tests.iter().flat_map(lines))?,
     }
     Ok(match tests.iter().all(|it| it.outcome.is_ok()) {
         true => ExitCode::SUCCESS,

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
+use raddle_console::print_lines;
 use raddle_plugin::{MANIFEST_FILE, Manifest};
 
-use super::print;
 use crate::cli::{PluginLanguage, PluginNew};
 
 /// The text in templates that stands for the id of the plugin.
@@ -100,7 +100,7 @@ pub(super) fn run(args: &PluginNew) -> Result<ExitCode> {
         lines.push(format!("  (cd {shown} && {build})"));
     }
     lines.push(format!("  raddle plugin test {shown}"));
-    print(lines)?;
+    print_lines(lines)?;
     Ok(ExitCode::SUCCESS)
 }
 

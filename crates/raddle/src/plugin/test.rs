@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use raddle_config::Override;
+use raddle_console::print_lines;
 use raddle_plugin::{PluginTest, PluginTestOptions, test_plugin};
 use serde_json::{Value, json};
 
-use super::print;
 use crate::cli;
 use crate::home::Home;
 use crate::{agent_deps, app_server, runtime, threads};
@@ -25,8 +25,8 @@ pub(super) fn run(overrides: Vec<Override>, args: &cli::PluginTest) -> Result<Ex
         anyhow::Ok(test_plugin(&starter, &args.folder, options).await)
     })?;
     match args.json {
-        true => print([as_json(&test).to_string()])?,
-        false => print(lines(&test))?,
+        true => print_lines([as_json(&test).to_string()])?,
+        false => print_lines(lines(&test))?,
     }
     Ok(match test.violations.is_empty() {
         true => ExitCode::SUCCESS,

@@ -12,13 +12,13 @@ use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use rmcp::ClientLifecycleMode;
-use rmcp::model::{ClientRequest, ClientResult, PingRequest, ProtocolVersion, RequestId};
+use rmcp::model::{ClientRequest, ClientResult, PingRequest, RequestId};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
 
 use super::*;
+use crate::mcp::connection::lifecycle;
 use crate::mcp::tool_changes;
 
 /// A limit that only detects hangs.
@@ -351,11 +351,7 @@ async fn a_server_without_unknown_methods_is_of_an_earlier_revision() {
     })
     .await;
     let transport = connect(client(), &url, &[]).expect("a transport");
-    let lifecycle = ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::LATEST],
-        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-    };
-    let service = rmcp::serve_client_with_lifecycle((), transport, lifecycle).await;
+    let service = rmcp::serve_client_with_lifecycle((), transport, lifecycle()).await;
     let service = service.expect("a session");
     assert!(service.peer_info().is_some());
 }
@@ -499,11 +495,7 @@ async fn changes_of_tools_are_followed_after_a_failed_subscription() {
     })
     .await;
     let transport = connect(client(), &url, &[]).expect("a transport");
-    let lifecycle = ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::LATEST],
-        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-    };
-    let service = rmcp::serve_client_with_lifecycle((), transport, lifecycle).await;
+    let service = rmcp::serve_client_with_lifecycle((), transport, lifecycle()).await;
     let service = service.expect("a session");
     let changed = Notify::new();
     let changes = async {
