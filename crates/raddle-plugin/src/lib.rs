@@ -17,11 +17,15 @@
 //! Below: the crate `rmcp` for the protocol, `raddle-sandbox` for the processes, and `raddle-rpc`
 //! for the connection of the server mode. Above: the binary, which connects it to the agent.
 
+mod backoff;
 mod hooks;
+mod log_budget;
 mod mcp;
 pub mod mcp_server;
 mod process;
+mod read_pacer;
 mod sidecar;
+mod stderr_log;
 
 pub use hooks::CommandHooks;
 pub use mcp::{McpRegistry, McpTools, ServerFailure, ServerOffer, ServerTest, log_in, log_out};

@@ -1,6 +1,5 @@
 //! MCP servers as tools of the agent.
 
-mod backoff;
 mod call;
 mod call_result;
 mod call_rounds;
@@ -10,11 +9,9 @@ mod handler;
 mod http;
 mod instance;
 mod launch;
-mod log_budget;
 mod login;
 mod oauth;
 mod plain_text;
-mod read_pacer;
 mod registry;
 mod search;
 mod server_test;

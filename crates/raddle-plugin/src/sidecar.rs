@@ -10,7 +10,6 @@ mod frame;
 mod launch;
 mod manifest;
 mod session;
-mod stderr_log;
 
 pub use conformance::{ContractViolation, PluginTest, PluginTestOptions, TestStep, test_plugin};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, PluginMethod};

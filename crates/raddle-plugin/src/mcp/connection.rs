@@ -6,24 +6,18 @@ use std::time::Duration;
 use raddle_config::{McpServer, McpTransport};
 use raddle_console::is_plain;
 use raddle_core::Settings;
-use raddle_sandbox::Output;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::{ClientLifecycleMode, RoleClient, ServiceError, serve_client_with_lifecycle};
-use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
-use tracing::Instrument;
 
 use super::handler::Handler;
 use super::http::{self, HttpClient, HttpError};
 use super::launch::{LaunchDeps, LaunchError};
 use super::login;
-use super::read_pacer::ReadPacer;
 use super::stdio::StdioTransport;
 use crate::process::{HELD_WAIT, Interruption, NetworkAccess, ProcessGuard, SandboxedProcess};
-
-/// Last part of a server's stderr that an error names.
-const STDERR_BYTES_MAX: usize = 2 << 10;
+use crate::stderr_log::{StderrLog, StderrOrigin};
 
 /// Time for a server to exit after its stdin is closed, before it is ended.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -115,13 +109,13 @@ pub(crate) struct Connection {
 /// The process of a connected server. Dropping it ends the process.
 pub(crate) struct OpenProcess {
     guard: ProcessGuard,
-    stderr: watch::Receiver<String>,
+    stderr: StderrLog,
 }
 
 impl OpenProcess {
     /// Returns the last lines of stderr.
     pub(crate) fn stderr_end(&self) -> StderrEnd {
-        StderrEnd(self.stderr.borrow().clone())
+        StderrEnd(self.stderr.last_lines())
     }
 
     /// Waits until the process has ended.
@@ -148,7 +142,7 @@ impl OpenProcess {
     /// Waits until the process has ended and all of its stderr was read.
     async fn drained(&mut self) {
         self.ended().await;
-        while self.stderr.changed().await.is_ok() {}
+        self.stderr.ended().await;
     }
 
     /// Waits until the process ends by itself, and ends it if that takes too long. Its stdin is
@@ -194,7 +188,7 @@ pub(crate) async fn connect(
             deadline += held_wait;
             let mut process = OpenProcess {
                 guard,
-                stderr: log_stderr(server.name.clone(), stderr),
+                stderr: StderrLog::follow(StderrOrigin::McpServer, server.name.clone(), stderr),
             };
             let (transport, output) = StdioTransport::new(server.name.clone(), input, stdout);
             handler.output = Some(output);
@@ -318,29 +312,4 @@ pub(super) fn lifecycle() -> ClientLifecycleMode {
         preferred_versions: vec![ProtocolVersion::LATEST],
         legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
     }
-}
-
-/// Logs the lines of a server's stderr, and keeps the last ones. They are read at a limited pace.
-fn log_stderr(server: String, stderr: Option<Output>) -> watch::Receiver<String> {
-    let (sender, receiver) = watch::channel(String::new());
-    let reading = async move {
-        let Some(stderr) = stderr else { return };
-        let mut pacer = ReadPacer::new();
-        let mut buffer = [0; 4096];
-        while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
-            pacer.spend_message(count);
-            let text = String::from_utf8_lossy(&buffer[..count]);
-            for line in text.lines().filter(|it| !it.trim().is_empty()) {
-                tracing::debug!(server, line, "an MCP server writes to stderr");
-            }
-            sender.send_modify(|end| {
-                end.push_str(&text);
-                let excess = end.len().saturating_sub(STDERR_BYTES_MAX);
-                end.drain(..end.ceil_char_boundary(excess));
-            });
-            pacer.wait().await;
-        }
-    };
-    tokio::spawn(reading.in_current_span());
-    receiver
 }

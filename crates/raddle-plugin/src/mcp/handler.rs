@@ -20,7 +20,7 @@ use tokio::sync::{Notify, watch};
 
 use super::call::OpenCalls;
 use super::elicitation::Elicitations;
-use super::log_budget::LogBudget;
+use crate::log_budget::LogBudget;
 
 /// Longest part of a server's log message that our log contains.
 const LOG_BYTES_MAX: usize = 2 << 10;

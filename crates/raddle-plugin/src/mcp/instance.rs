@@ -13,7 +13,6 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, sleep_until, timeout};
 use tracing::Instrument;
 
-use super::backoff::Backoff;
 use super::call::OpenCalls;
 use super::connection::{ConnectError, Connection, OpenProcess, connect};
 use super::elicitation::Elicitations;
@@ -21,6 +20,7 @@ use super::handler::Handler;
 use super::launch::LaunchDeps;
 use super::tool_changes;
 use super::tool_table::ToolTable;
+use crate::backoff::Backoff;
 
 /// Limit: time without a model call or a tool call after which an MCP server is stopped; beyond
 /// it, the next use starts the server again.

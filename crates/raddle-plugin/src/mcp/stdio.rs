@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::coop::consume_budget;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::read_pacer::ReadPacer;
+use crate::read_pacer::ReadPacer;
 
 /// Limit: one message of an MCP server; beyond it, the message is dropped, and the loss is logged.
 pub(super) const LINE_BYTES_MAX: usize = 16 << 20;
@@ -197,6 +197,12 @@ impl LineBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read_pacer::is_within_burst;
+
+    #[test]
+    fn the_largest_message_is_read_at_once() {
+        assert!(is_within_burst(LINE_BYTES_MAX));
+    }
 
     #[test]
     fn lines_are_split_however_they_arrive() {

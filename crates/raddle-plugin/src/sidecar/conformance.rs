@@ -17,8 +17,8 @@ use super::frame::FrameFault;
 use super::launch;
 use super::manifest::Manifest;
 use super::session::{HostMethods, PluginCallError, PluginSession};
-use super::stderr_log::StderrLog;
 use crate::process::{ProcessGuard, ProcessStarter, SandboxedProcess};
+use crate::stderr_log::{StderrLog, StderrOrigin};
 
 /// Violations and steps of one test that are kept. A plugin can cause any number.
 const KEPT_MAX: usize = 100;
@@ -84,7 +84,8 @@ pub async fn test_plugin(
                 guard,
                 ..
             } = process;
-            let stderr = StderrLog::follow(manifest.id.clone(), stderr);
+            let id = manifest.id.clone();
+            let mut stderr = StderrLog::follow(StderrOrigin::Plugin, id, stderr);
             let run = TestRun {
                 session: PluginSession::start(stdout, input, host.clone()),
                 host: &host,
@@ -92,9 +93,8 @@ pub async fn test_plugin(
                 limit: options.limit,
             };
             run.finish().await;
-            stderr_end = timeout(options.limit, stderr.end())
-                .await
-                .unwrap_or_default();
+            let _ = timeout(options.limit, stderr.ended()).await;
+            stderr_end = stderr.last_lines();
         }
         Err(error) => host.violate(violation::start_failed(&error)),
     }

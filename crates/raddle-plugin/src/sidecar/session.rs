@@ -19,6 +19,7 @@ use tokio::time::timeout;
 
 use super::byte_stream::{ByteSource, FrameSink};
 use super::frame::{self, FrameFault, PluginError, PluginMessage};
+use crate::read_pacer::ReadPacer;
 
 /// Limit: one message between the host and a plugin; beyond it, the call fails, and the message of
 /// a plugin is dropped.
@@ -79,6 +80,14 @@ pub(crate) struct PluginSession {
     _tasks: Arc<TaskGuard>,
 }
 
+/// Settings of a session.
+struct SessionOptions {
+    /// Length of the queue of messages to the plugin.
+    frames_max: usize,
+    /// Pace of the plugin's messages; `None` for no limit.
+    pacer: Option<ReadPacer>,
+}
+
 /// The reader and the writer of a session.
 struct TaskGuard([AbortHandle; 2]);
 
@@ -113,16 +122,20 @@ impl PluginSession {
         sink: impl FrameSink,
         host: Arc<impl HostMethods>,
     ) -> Self {
-        Self::with_queue(source, sink, host, QUEUE_FRAMES_MAX)
+        let options = SessionOptions {
+            frames_max: QUEUE_FRAMES_MAX,
+            pacer: Some(ReadPacer::new()),
+        };
+        Self::with(source, sink, host, options)
     }
 
-    fn with_queue(
+    fn with(
         source: impl ByteSource,
         sink: impl FrameSink,
         host: Arc<impl HostMethods>,
-        frames_max: usize,
+        options: SessionOptions,
     ) -> Self {
-        let (sender, queue) = mpsc::channel(frames_max);
+        let (sender, queue) = mpsc::channel(options.frames_max);
         let shared = Arc::new(SharedState {
             calls: Mutex::default(),
             outgoing: Mutex::new(Some(sender)),
@@ -132,6 +145,7 @@ impl PluginSession {
             shared: shared.clone(),
             host,
             served: JoinSet::new(),
+            pacer: options.pacer,
         };
         let tasks = [
             tokio::spawn(reader.run(source)).abort_handle(),
@@ -169,6 +183,11 @@ impl PluginSession {
     /// Closes the plugin's stdin, after the messages that wait for it.
     pub(crate) fn close_input(&self) {
         lock(&self.shared.outgoing).take();
+    }
+
+    /// Whether the plugin has closed its stdout, or the session has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        *self.shared.is_closed.borrow()
     }
 
     /// Waits until the plugin has closed its stdout, or the session has ended.
@@ -260,6 +279,8 @@ struct Reader<H> {
     host: Arc<H>,
     /// Calls of the host by the plugin.
     served: JoinSet<()>,
+    /// Pace of the plugin's messages; `None` for no limit.
+    pacer: Option<ReadPacer>,
 }
 
 /// The plugin sends calls, and reads no responses.
@@ -279,7 +300,10 @@ impl<H: HostMethods> Reader<H> {
                 // A plugin that sends without pause must not occupy the thread.
                 consume_budget().await;
                 let handled = match frame {
-                    Frame::Message(line) => self.handle(&line),
+                    Frame::Message(line) => {
+                        self.pace(|it| it.spend_message(line.len())).await;
+                        self.handle(&line)
+                    }
                     Frame::TooLong | Frame::Binary => {
                         self.host.report(FrameFault::TooLong);
                         Ok(())
@@ -291,7 +315,10 @@ impl<H: HostMethods> Reader<H> {
             }
             match source.read_bytes(&mut buffer).await {
                 Ok(0) | Err(_) => break,
-                Ok(count) => lines.buffer().extend_from_slice(&buffer[..count]),
+                Ok(count) => {
+                    lines.buffer().extend_from_slice(&buffer[..count]);
+                    self.pace(|it| it.spend_read(count)).await;
+                }
             }
         }
         let rest = lines.buffer();
@@ -299,6 +326,14 @@ impl<H: HostMethods> Reader<H> {
             for fault in frame::not_a_message(rest).faults {
                 self.host.report(fault);
             }
+        }
+    }
+
+    /// Adds a cost to the pace, and waits until more may be read.
+    async fn pace(&mut self, spend: impl FnOnce(&mut ReadPacer)) {
+        if let Some(pacer) = &mut self.pacer {
+            spend(pacer);
+            pacer.wait().await;
         }
     }
 

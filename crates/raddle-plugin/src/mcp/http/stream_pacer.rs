@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use crate::mcp::read_pacer::ReadPacer;
+use crate::read_pacer::ReadPacer;
 
 /// Interval between two streams that are opened, after the first.
 const INTERVAL: Duration = Duration::from_millis(250);

@@ -70,7 +70,11 @@ impl HostMethods for NestingHost {
 fn side(end: DuplexStream, frames_max: usize) -> (Arc<NestingHost>, PluginSession) {
     let (source, sink) = split(end);
     let host = Arc::new(NestingHost::default());
-    let session = PluginSession::with_queue(source, sink, host.clone(), frames_max);
+    let options = SessionOptions {
+        frames_max,
+        pacer: None,
+    };
+    let session = PluginSession::with(source, sink, host.clone(), options);
     assert!(host.session.set(session.clone()).is_ok());
     (host, session)
 }
@@ -253,4 +257,30 @@ async fn a_plugin_that_floods_and_does_not_read_loses_its_session() {
     }
     assert_eq!(call.await.expect("it ends"), Err(PluginCallError::Closed));
     assert!(lock(&host.faults).contains(&FrameFault::TooManyCalls));
+}
+
+/// A plugin that sends without pause is read at a limited pace. The clock is virtual.
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_messages_is_read_at_a_pace() {
+    let (ours, theirs) = duplex(1 << 20);
+    let (source, sink) = split(ours);
+    let host = Arc::new(NestingHost::default());
+    let session = PluginSession::start(source, sink, host.clone());
+    let mut plugin = RawPlugin::new(theirs);
+    let began = tokio::time::Instant::now();
+    for _ in 0..4_000 {
+        plugin.send(r#"{"jsonrpc":"2.0","method":"event"}"#).await;
+    }
+    drop(plugin);
+    session.closed().await;
+    assert_eq!(host.notified.load(Ordering::Relaxed), 4_000);
+    // The burst is free, and about 1,000 messages are read in a second after it.
+    let elapsed = began.elapsed();
+    assert!(elapsed > Duration::from_secs(2), "{elapsed:?}");
+    assert!(elapsed < Duration::from_secs(4), "{elapsed:?}");
+}
+
+#[test]
+fn the_largest_message_is_read_at_once() {
+    assert!(crate::read_pacer::is_within_burst(FRAME_BYTES_MAX));
 }

@@ -1,16 +1,16 @@
-//! The share of our log that the messages of one MCP server may take.
+//! The share of a log that the messages of one MCP server or plugin may take.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Limit: messages that an MCP server logs in a minute; beyond it, they are dropped, and their
-/// number is logged.
+/// Limit: messages that an MCP server or a plugin causes in a log in a minute; beyond it, they are
+/// dropped, and their number is logged.
 const MESSAGES_MAX: u32 = 100;
 
 /// Period over which messages count.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// Messages that one server logs.
+/// Messages of one process in a log.
 #[derive(Debug, Default)]
 pub(crate) struct LogBudget(Mutex<LogPeriod>);
 

@@ -1,4 +1,4 @@
-//! Waits between the starts of a server that fails.
+//! Waits between the starts of an MCP server or a plugin that fails.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -9,14 +9,14 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// Longest wait between two starts.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Limit: failures of an MCP server within three minutes; beyond it, the server is not started
+/// Limit: failures of an MCP server or a plugin within three minutes; beyond it, it is not started
 /// again for three minutes.
 const FAILURES_MAX: usize = 5;
 
 /// Period over which failures count.
 const PERIOD: Duration = Duration::from_secs(180);
 
-/// Failures of a server, oldest first.
+/// Failures of a process, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failures: VecDeque<Instant>,
