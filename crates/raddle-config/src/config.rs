@@ -189,6 +189,7 @@ impl Config {
             if let Some(key) = keys::guarded_change(&table(&old_text), &table(&text)) {
                 let command = match key {
                     "hooks" => "run `raddle hooks trust` or ",
+                    "plugins" => "run `raddle plugin` or ",
                     _ => "",
                 };
                 return Err(ConfigWriteError::Rejected {

@@ -30,6 +30,7 @@ pub mod models;
 mod overrides;
 mod paths;
 pub mod permissions;
+mod plugins;
 mod private_file;
 pub mod projects;
 pub mod providers;
@@ -56,6 +57,7 @@ pub use mcp_servers::{
 };
 pub use overrides::Override;
 pub use paths::Paths;
+pub use plugins::{InstalledPlugin, PluginConfig};
 pub use private_file::{PrivateFile, PrivateFileError};
 pub use providers::{
     KeyCommand, KeySource, MOCK_BASE_URL, OAuth, Preset, Provider, ProviderChoice, ProviderError,

@@ -1,6 +1,7 @@
 //! The configuration without a server, for the command line.
 
 mod mcp;
+mod plugins;
 
 use std::path::Path;
 use std::sync::Arc;

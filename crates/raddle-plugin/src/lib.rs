@@ -31,6 +31,7 @@ pub use hooks::CommandHooks;
 pub use mcp::{McpRegistry, McpTools, ServerFailure, ServerOffer, ServerTest, log_in, log_out};
 pub use process::{NetworkAccess, Operator, ProcessStarter};
 pub use sidecar::{
-    ContractViolation, MANIFEST_FILE, Manifest, ManifestError, PluginMethod, PluginTest,
-    PluginTestOptions, TestStep, test_plugin,
+    ContractViolation, FolderError, FolderHash, InspectedPlugin, InspectionError, MANIFEST_FILE,
+    Manifest, ManifestError, PluginMethod, PluginTest, PluginTestOptions, PluginTrust, TestStep,
+    UntrustedReason, plugin_trust, test_plugin,
 };

@@ -6,10 +6,16 @@
 
 mod byte_stream;
 mod conformance;
+mod folder_hash;
 mod frame;
+mod inspection;
 mod launch;
 mod manifest;
 mod session;
+mod trust;
 
 pub use conformance::{ContractViolation, PluginTest, PluginTestOptions, TestStep, test_plugin};
+pub use folder_hash::{FolderError, FolderHash};
+pub use inspection::{InspectedPlugin, InspectionError};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, PluginMethod};
+pub use trust::{PluginTrust, UntrustedReason, plugin_trust};

@@ -26,7 +26,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use raddle_agent::Threads;
-use raddle_config::{CommandConfig, Config, ConfigError, HookConfig, McpConfig, Providers, State};
+use raddle_config::{
+    CommandConfig, Config, ConfigError, HookConfig, McpConfig, PluginConfig, Providers, State,
+};
 use raddle_core::ports::McpServers;
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 use tokio::sync::oneshot;
@@ -113,6 +115,7 @@ impl ServerState {
             commands: CommandConfig::of(&config),
             mcp: McpConfig::of(&config),
             hooks: HookConfig::of(&config),
+            plugins: PluginConfig::of(&config),
             hidden_paths: hidden_paths(&options, &config),
             path,
             skills: Arc::new(OfferedSkills::new(&options, &config, &skill_roots)),

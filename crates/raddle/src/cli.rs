@@ -32,7 +32,9 @@ pub(crate) use mcp::{
 };
 pub(crate) use mcp_server::McpServer;
 pub(crate) use model::{ModelCommand, ModelList};
-pub(crate) use plugin::{PluginCommand, PluginLanguage, PluginNew, PluginTest};
+pub(crate) use plugin::{
+    PluginAdd, PluginCommand, PluginId, PluginLanguage, PluginList, PluginNew, PluginTest,
+};
 pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use shell::{Completions, Man};
 pub(crate) use shim::{ShimCommand, ShimInstall};
@@ -168,7 +170,7 @@ pub(crate) enum Command {
     /// `codex-reply` continues the thread. Approvals are sent to the client as elicitations, and
     /// declined if it does not support them. Ends when stdin is closed. See docs/mcp.md.
     McpServer(McpServer),
-    /// Write and test plugins in any language
+    /// Write, test, install and list plugins in any language
     #[command(subcommand)]
     Plugin(PluginCommand),
     /// List the available models

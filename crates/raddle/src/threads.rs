@@ -46,6 +46,7 @@ pub(crate) fn open(
         commands: _,
         mcp,
         hooks,
+        plugins: _,
         hidden_paths: own,
         path,
         skills,

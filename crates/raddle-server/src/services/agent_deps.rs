@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use raddle_agent::Threads;
-use raddle_config::{CommandConfig, HookConfig, McpConfig, Providers};
+use raddle_config::{CommandConfig, HookConfig, McpConfig, PluginConfig, Providers};
 use raddle_core::ports::{McpServers, NoMcpServers, Skills};
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 
@@ -23,6 +23,8 @@ pub struct AgentDeps {
     pub mcp: McpConfig,
     /// The configuration of hooks.
     pub hooks: HookConfig,
+    /// The configuration of plugins.
+    pub plugins: PluginConfig,
     /// Paths hidden from commands in a sandbox.
     pub hidden_paths: Vec<PathBuf>,
     /// The `PATH` of commands.

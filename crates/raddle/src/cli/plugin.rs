@@ -17,6 +17,43 @@ pub(crate) enum PluginCommand {
     /// plugin/shutdown, and answers the approvals that the plugin asks for meanwhile. The exit
     /// status is 1 if the plugin violates the contract. docs/plugins.md lists the violations.
     Test(PluginTest),
+    /// Install the plugin in a folder, and trust its files as they are now
+    ///
+    /// Adds its id, its folder and the hash of all files below the folder to your config.toml.
+    /// Read what the plugin does first. It does not run once a file has changed, until `raddle
+    /// plugin trust` is run.
+    Add(PluginAdd),
+    /// List the installed plugins and whether they run
+    List(PluginList),
+    /// Let threads use a plugin
+    Enable(PluginId),
+    /// Keep threads from using a plugin
+    Disable(PluginId),
+    /// Trust the files of a plugin as they are now
+    Trust(PluginId),
+    /// Remove a plugin from your config.toml; its folder stays
+    Remove(PluginId),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PluginAdd {
+    /// Folder of the plugin
+    #[arg(value_name = "PATH")]
+    pub(crate) folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PluginList {
+    /// Print a JSON list
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PluginId {
+    /// Id of the plugin, as `raddle plugin list` prints it
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
 }
 
 #[derive(Debug, Args)]

@@ -1,4 +1,6 @@
-//! `raddle plugin`: templates, and the test of plugins against the contract.
+//! `raddle plugin`: templates, the test of plugins against the contract, and installation.
+
+mod install;
 
 use std::fs;
 use std::process::Command;

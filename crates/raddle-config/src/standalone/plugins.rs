@@ -1,0 +1,77 @@
+//! The plugins of the configuration, for the command line.
+
+use raddle_protocol::ConfigLayerSource;
+use serde_json::{Value, json};
+
+use super::{Configuration, WrittenValue};
+use crate::config_error::ConfigWriteError;
+use crate::plugins::{self, InstalledPlugin, PLUGINS_TABLE};
+use crate::{keys, layers};
+
+impl Configuration {
+    /// Returns the installed plugins, in the order of their ids.
+    pub fn plugins(&self) -> Vec<InstalledPlugin> {
+        plugins::read(&self.config.state().merged)
+    }
+
+    /// Returns the origin of a plugin: a file or `-c`.
+    pub fn plugin_origin(&self, id: &str) -> Option<String> {
+        let path = path_of(id);
+        layers::get(&self.config.state().merged, &path)?;
+        Some(self.origin(&path))
+    }
+
+    /// Whether the user's file defines a part of a plugin.
+    pub fn is_users_plugin(&self, id: &str) -> bool {
+        let state = self.config.state();
+        let mut all = state.layers.each();
+        let user = all.find(|it| matches!(it.source, ConfigLayerSource::User(_)));
+        user.is_some_and(|it| layers::get(&it.table, &path_of(id)).is_some())
+    }
+
+    /// Writes a plugin to the user's file.
+    pub fn install_plugin(
+        &self,
+        plugin: &InstalledPlugin,
+    ) -> Result<WrittenValue, ConfigWriteError> {
+        let section = json!({
+            "path": plugin.path.to_string_lossy(),
+            "enabled": plugin.enabled,
+            "trusted_hash": plugin.trusted_hash,
+        });
+        self.write(&keys::dotted(&path_of(&plugin.id)), section)
+    }
+
+    /// Enables or disables a plugin in the user's file.
+    pub fn enable_plugin(
+        &self,
+        id: &str,
+        is_enabled: bool,
+    ) -> Result<WrittenValue, ConfigWriteError> {
+        self.write_plugin_key(id, "enabled", is_enabled.into())
+    }
+
+    /// Stores in the user's file that the files of a plugin with this hash are trusted.
+    pub fn trust_plugin(&self, id: &str, hash: &str) -> Result<WrittenValue, ConfigWriteError> {
+        self.write_plugin_key(id, "trusted_hash", hash.into())
+    }
+
+    /// Removes a plugin from the user's file.
+    pub fn remove_plugin(&self, id: &str) -> Result<WrittenValue, ConfigWriteError> {
+        self.unset(&keys::dotted(&path_of(id)))
+    }
+
+    fn write_plugin_key(
+        &self,
+        id: &str,
+        key: &str,
+        value: Value,
+    ) -> Result<WrittenValue, ConfigWriteError> {
+        let [table, id] = path_of(id);
+        self.write(&keys::dotted(&[table, id, key.to_owned()]), value)
+    }
+}
+
+fn path_of(id: &str) -> [String; 2] {
+    [PLUGINS_TABLE.to_owned(), id.to_owned()]
+}

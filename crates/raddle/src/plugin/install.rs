@@ -1,0 +1,136 @@
+//! `raddle plugin add`, `enable`, `disable`, `trust` and `remove`.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, anyhow, bail, ensure};
+use raddle_config::{Configuration, InstalledPlugin, WrittenValue};
+use raddle_plugin::InspectedPlugin;
+
+use super::report;
+use crate::cli::PluginAdd;
+use crate::config;
+
+pub(super) fn add(config: &Configuration, args: &PluginAdd) -> Result<ExitCode> {
+    let plugin = InspectedPlugin::read(&args.folder)?;
+    let id = &plugin.manifest.id;
+    if let Some(installed) = config.plugins().iter().find(|it| it.id == *id) {
+        match installed.path == plugin.folder {
+            true => bail!(
+                "the plugin `{id}` is installed already; `raddle plugin trust {id}` trusts its \
+                 files as they are now"
+            ),
+            false => bail!(
+                "a plugin with the id `{id}` is installed from {}; remove it first with `raddle \
+                 plugin remove {id}`, or change `id` in the manifest",
+                installed.path.display()
+            ),
+        }
+    }
+    let shown = plugin.folder.display();
+    ensure!(
+        plugin.folder.to_str().is_some(),
+        "the path {shown} is no text, so config.toml cannot contain it; rename the folder"
+    );
+    let written = config.install_plugin(&InstalledPlugin {
+        id: id.clone(),
+        path: plugin.folder.clone(),
+        enabled: true,
+        trusted_hash: Some(plugin.hash.text.clone()),
+    });
+    let written = written.map_err(|error| config::not_written(config, error))?;
+    for line in description(&plugin) {
+        report(&line);
+    }
+    finish(&written, &format!("installed the plugin `{id}`"))
+}
+
+pub(super) fn trust(config: &Configuration, id: &str) -> Result<ExitCode> {
+    let plugin = InspectedPlugin::read(&installed(config, id)?.path)?;
+    ensure!(
+        plugin.manifest.id == id,
+        "the plugin in {} has the id `{}` now; remove `{id}`, and add the folder again",
+        plugin.folder.display(),
+        plugin.manifest.id
+    );
+    let written = config.trust_plugin(id, &plugin.hash.text);
+    let written = written.map_err(|error| config::not_written(config, error))?;
+    for line in description(&plugin) {
+        report(&line);
+    }
+    finish(&written, &format!("wrote the trust in the plugin `{id}`"))
+}
+
+pub(super) fn enable(config: &Configuration, id: &str, is_enabled: bool) -> Result<ExitCode> {
+    installed(config, id)?;
+    let written = config.enable_plugin(id, is_enabled);
+    let written = written.map_err(|error| config::not_written(config, error))?;
+    let what = if is_enabled { "enabled" } else { "disabled" };
+    finish(&written, &format!("{what} the plugin `{id}`"))
+}
+
+pub(super) fn remove(config: &Configuration, id: &str) -> Result<ExitCode> {
+    let plugin = installed(config, id)?;
+    ensure!(
+        config.is_users_plugin(id),
+        "the plugin `{id}` is installed in {}, not in {}; remove it there",
+        config.plugin_origin(id).unwrap_or_default(),
+        config.user_file().display()
+    );
+    let written = config.remove_plugin(id);
+    let written = written.map_err(|error| config::not_written(config, error))?;
+    report(&format!("the folder {} stays", plugin.path.display()));
+    finish(&written, &format!("removed the plugin `{id}`"))
+}
+
+/// Returns an installed plugin.
+pub(super) fn installed(config: &Configuration, id: &str) -> Result<InstalledPlugin> {
+    let plugins = config.plugins();
+    if let Some(plugin) = plugins.iter().find(|it| it.id == id) {
+        return Ok(plugin.clone());
+    }
+    let ids: Vec<&str> = plugins.iter().map(|it| it.id.as_str()).collect();
+    Err(match ids.is_empty() {
+        true => anyhow!(
+            "no plugin has the id `{id}`, and none is installed; `raddle plugin add PATH` installs \
+             one"
+        ),
+        false => anyhow!("no plugin has the id `{id}`; use one of {}", ids.join(", ")),
+    })
+}
+
+/// Describes what the user trusts.
+fn description(plugin: &InspectedPlugin) -> Vec<String> {
+    let InspectedPlugin {
+        folder,
+        manifest,
+        hash,
+    } = plugin;
+    let permissions = match manifest.permissions.is_empty() {
+        true => "none".to_owned(),
+        false => manifest.permissions.join(", "),
+    };
+    let mut lines = vec![
+        format!(
+            "{} {} in {}",
+            manifest.id,
+            manifest.version,
+            folder.display()
+        ),
+        format!("  runs: {}", manifest.entrypoint.join(" ")),
+        format!("  may ask for: {permissions}"),
+        format!("  trusted: {} files, {}", hash.files, hash.text),
+    ];
+    let warnings = manifest.warnings.iter();
+    lines.extend(warnings.map(|it| format!("  warning: {it}")));
+    lines
+}
+
+fn finish(written: &WrittenValue, done: &str) -> Result<ExitCode> {
+    report(&format!("{done} in {}", written.file));
+    if let Some(by) = &written.overridden {
+        report(&format!(
+            "warning: {by} has another value, which takes precedence"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,84 @@
+//! `raddle plugin list`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use raddle_config::{Configuration, InstalledPlugin};
+use raddle_console::print_lines;
+use raddle_plugin::{InspectedPlugin, PluginTrust, plugin_trust};
+use serde_json::{Value, json};
+
+use super::report;
+use crate::cli::PluginList;
+
+/// An installed plugin, as its folder is now.
+struct ListedPlugin {
+    installed: InstalledPlugin,
+    trust: PluginTrust,
+}
+
+pub(super) fn run(config: &Configuration, args: &PluginList) -> Result<ExitCode> {
+    let plugins: Vec<ListedPlugin> = config
+        .plugins()
+        .into_iter()
+        .map(ListedPlugin::read)
+        .collect();
+    if args.json {
+        let list: Value = plugins.iter().map(ListedPlugin::json).collect();
+        print_lines([list.to_string()])?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    print_lines(plugins.iter().flat_map(ListedPlugin::lines))?;
+    if plugins.is_empty() {
+        report("no plugin is installed; `raddle plugin add PATH` installs one");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl ListedPlugin {
+    fn read(installed: InstalledPlugin) -> Self {
+        let trust = plugin_trust(&installed);
+        Self { installed, trust }
+    }
+
+    /// Returns the state as a word for programs, and for people.
+    fn state(&self) -> (&'static str, String) {
+        match (&self.trust, self.installed.enabled) {
+            (PluginTrust::Trusted(_), false) => ("disabled", "disabled".to_owned()),
+            (PluginTrust::Trusted(_), true) => ("enabled", "enabled".to_owned()),
+            (PluginTrust::Untrusted(reason), _) => ("untrusted", format!("does not run: {reason}")),
+            (PluginTrust::Unusable(error), _) => ("unusable", format!("does not run: {error}")),
+        }
+    }
+
+    fn manifest(&self) -> Option<&InspectedPlugin> {
+        match &self.trust {
+            PluginTrust::Trusted(plugin) => Some(plugin),
+            PluginTrust::Untrusted(_) | PluginTrust::Unusable(_) => None,
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let version = self
+            .manifest()
+            .map(|it| format!(" {}", it.manifest.version));
+        vec![
+            format!("{}{}", self.installed.id, version.unwrap_or_default()),
+            format!("  folder: {}", self.installed.path.display()),
+            format!("  state: {}", self.state().1),
+        ]
+    }
+
+    fn json(&self) -> Value {
+        let (state, text) = self.state();
+        json!({
+            "id": self.installed.id,
+            "path": self.installed.path,
+            "enabled": self.installed.enabled,
+            "version": self.manifest().map(|it| &it.manifest.version),
+            "permissions": self.manifest().map(|it| &it.manifest.permissions),
+            "state": state,
+            "reason": matches!(state, "untrusted" | "unusable").then_some(text),
+        })
+    }
+}
