@@ -70,9 +70,10 @@ impl PluginConfig {
         read(&state.unwrap_or_else(|_| self.config.state()).merged)
     }
 
-    /// Returns the plugins as last loaded. Does not block.
-    pub fn current(&self) -> Vec<InstalledPlugin> {
-        read(&self.config.state().merged)
+    /// Whether it is known without waiting for the disk that no plugin is installed.
+    pub fn is_known_empty(&self) -> bool {
+        let state = self.config.without_blocking();
+        state.is_some_and(|it| !it.merged.contains_key(PLUGINS_TABLE))
     }
 }
 

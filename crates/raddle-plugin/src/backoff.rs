@@ -23,6 +23,11 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
+    /// Whether the last failure opened the breaker.
+    pub(crate) fn is_open(&self) -> bool {
+        self.failures.len() >= FAILURES_MAX
+    }
+
     /// Counts a failure, and returns the wait before the next start.
     pub(crate) fn fail(&mut self, now: Instant) -> Duration {
         while self
@@ -53,7 +58,9 @@ mod tests {
         let (mut backoff, start) = (Backoff::default(), Instant::now());
         let waits: Vec<u64> = (0..6).map(|_| backoff.fail(start).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 180, 180]);
+        assert!(backoff.is_open());
         let later = start + PERIOD + Duration::from_secs(1);
         assert_eq!(backoff.fail(later), FIRST_WAIT);
+        assert!(!backoff.is_open());
     }
 }

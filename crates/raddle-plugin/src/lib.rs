@@ -10,7 +10,8 @@
 //!
 //! [`mcp_server`] is the other direction: threads as tools of an MCP server.
 //!
-//! [`test_plugin`] starts a sidecar plugin and checks it against its contract.
+//! [`PluginTools`] adds the tools of sidecar plugins, which [`PluginRegistry`] runs when they are
+//! called. [`test_plugin`] starts a plugin and checks it against its contract.
 //!
 //! [`CommandHooks`] runs the operator's commands on events of threads, behind the port for hooks.
 //!
@@ -20,18 +21,21 @@
 mod backoff;
 mod hooks;
 mod log_budget;
+mod log_file;
 mod mcp;
 pub mod mcp_server;
 mod process;
 mod read_pacer;
 mod sidecar;
 mod stderr_log;
+mod vendor_name;
 
 pub use hooks::CommandHooks;
 pub use mcp::{McpRegistry, McpTools, ServerFailure, ServerOffer, ServerTest, log_in, log_out};
 pub use process::{NetworkAccess, Operator, ProcessStarter};
 pub use sidecar::{
     ContractViolation, FolderError, FolderHash, InspectedPlugin, InspectionError, MANIFEST_FILE,
-    Manifest, ManifestError, PluginMethod, PluginTest, PluginTestOptions, PluginTrust, TestStep,
-    UntrustedReason, plugin_trust, test_plugin,
+    Manifest, ManifestError, PluginMethod, PluginRegistry, PluginTest, PluginTestOptions,
+    PluginTool, PluginTools, PluginTrust, TestStep, UntrustedReason, plugin_log, plugin_trust,
+    test_plugin,
 };

@@ -21,6 +21,8 @@ mod tool_name;
 mod tool_table;
 mod tools;
 
+pub(crate) use call_result::{CallFailure, tool_result};
+pub(crate) use elicitation::{CallUser, Elicitations};
 pub use login::{log_in, log_out};
 pub use registry::McpRegistry;
 pub use server_test::{ServerFailure, ServerOffer, ServerTest};

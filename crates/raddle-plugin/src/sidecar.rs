@@ -3,19 +3,30 @@
 //! A plugin is a folder with a [`Manifest`] and a program. A `PluginSession` carries the calls of
 //! both sides, in any order and inside each other. [`test_plugin`] checks a folder against the
 //! contract, which docs/plugins.md describes.
+//!
+//! The [`PluginRegistry`] knows the installed plugins whose files are trusted. Each is a
+//! `PluginInstance`, which runs the process when a call needs it. [`PluginTools`] offers their tools
+//! to the model.
 
 mod byte_stream;
 mod conformance;
 mod folder_hash;
 mod frame;
+mod host;
 mod inspection;
+mod instance;
 mod launch;
 mod manifest;
+mod registry;
 mod session;
+mod tool_name;
+mod tools;
 mod trust;
 
 pub use conformance::{ContractViolation, PluginTest, PluginTestOptions, TestStep, test_plugin};
 pub use folder_hash::{FolderError, FolderHash};
 pub use inspection::{InspectedPlugin, InspectionError};
-pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, PluginMethod};
+pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, PluginMethod, PluginTool};
+pub use registry::{PluginRegistry, plugin_log};
+pub use tools::PluginTools;
 pub use trust::{PluginTrust, UntrustedReason, plugin_trust};

@@ -4,16 +4,18 @@ use raddle_sandbox::Output;
 use tokio::sync::watch;
 use tracing::Instrument;
 
+use crate::log_file::LogFile;
 use crate::read_pacer::ReadPacer;
 
 /// Last part of a stderr that is kept.
 const KEPT_BYTES_MAX: usize = 2 << 10;
 
-/// Origin of a stderr, for the log.
-#[derive(Clone, Copy, Debug)]
+/// Origin of a stderr, and where it is logged.
+#[derive(Clone, Debug)]
 pub(crate) enum StderrOrigin {
     McpServer,
-    Plugin,
+    /// A plugin, with its log file if it is installed.
+    Plugin(Option<LogFile>),
 }
 
 /// Last lines of a stderr. All of it is logged, at a limited pace.
@@ -31,7 +33,7 @@ impl StderrLog {
                 pacer.spend_message(count);
                 let text = String::from_utf8_lossy(&buffer[..count]);
                 for line in text.lines().filter(|it| !it.trim().is_empty()) {
-                    log(origin, &name, line);
+                    log(&origin, &name, line);
                 }
                 sender.send_modify(|end| {
                     end.push_str(&text);
@@ -56,13 +58,16 @@ impl StderrLog {
     }
 }
 
-fn log(origin: StderrOrigin, name: &str, line: &str) {
+fn log(origin: &StderrOrigin, name: &str, line: &str) {
     match origin {
         StderrOrigin::McpServer => {
             tracing::debug!(server = name, line, "an MCP server writes to stderr");
         }
-        StderrOrigin::Plugin => {
+        StderrOrigin::Plugin(file) => {
             tracing::debug!(plugin = name, line, "a plugin writes to stderr");
+            if let Some(file) = file {
+                file.append(format!("{line}\n"));
+            }
         }
     }
 }

@@ -33,7 +33,8 @@ pub(crate) use mcp::{
 pub(crate) use mcp_server::McpServer;
 pub(crate) use model::{ModelCommand, ModelList};
 pub(crate) use plugin::{
-    PluginAdd, PluginCommand, PluginId, PluginLanguage, PluginList, PluginNew, PluginTest,
+    PluginAdd, PluginCommand, PluginId, PluginLanguage, PluginList, PluginLogs, PluginNew,
+    PluginTest,
 };
 pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use shell::{Completions, Man};

@@ -2,6 +2,7 @@
 
 mod install;
 mod list;
+mod logs;
 mod new;
 mod test;
 
@@ -27,6 +28,7 @@ pub(crate) fn run(overrides: Vec<Override>, command: PluginCommand) -> Result<Ex
         PluginCommand::Disable(args) => install::enable(&opened(overrides)?, &args.id, false),
         PluginCommand::Trust(args) => install::trust(&opened(overrides)?, &args.id),
         PluginCommand::Remove(args) => install::remove(&opened(overrides)?, &args.id),
+        PluginCommand::Logs(args) => logs::run(&opened(overrides)?, &args),
     }
 }
 

@@ -23,21 +23,39 @@ const DEPTH_MAX: usize = 64;
 /// Limit: images of one MCP result; beyond it, the others are only named.
 const IMAGES_MAX: usize = 8;
 
+/// Failure of a call of a tool in another process.
+#[derive(Debug)]
+pub(crate) struct CallFailure {
+    /// Description for the user and the model.
+    pub(crate) text: String,
+    /// Whether the user stopped the call.
+    pub(crate) is_stopped: bool,
+}
+
+impl From<CallError> for CallFailure {
+    fn from(error: CallError) -> Self {
+        Self {
+            text: error.to_string(),
+            is_stopped: matches!(error, CallError::Stopped),
+        }
+    }
+}
+
 /// Builds the result of a tool from that of its call.
 pub(crate) fn tool_result(
     mut call: McpCall,
-    outcome: Result<CallToolResult, CallError>,
+    outcome: Result<CallToolResult, CallFailure>,
     took: Duration,
 ) -> ToolResult {
     call.duration_ms = i64::try_from(took.as_millis()).ok();
     let result = match outcome {
         Ok(result) => result,
         Err(error) => {
-            let status = match error {
-                CallError::Stopped => ItemStatus::Interrupted,
-                _ => ItemStatus::Failed,
+            let status = match error.is_stopped {
+                true => ItemStatus::Interrupted,
+                false => ItemStatus::Failed,
             };
-            let error = shortened(&error.to_string());
+            let error = shortened(&error.text);
             let text = format!(
                 "The call of {} on {} failed: {error}",
                 call.tool, call.server
@@ -250,7 +268,7 @@ mod tests {
     fn a_failure_is_one_for_the_model_too() {
         let result = result(json!({"content": [{"type": "text", "text": "no"}], "isError": true}));
         assert!(result.output.failed && result.status == ItemStatus::Failed);
-        let failed = tool_result(call(), Err(CallError::Stopped), Duration::ZERO);
+        let failed = tool_result(call(), Err(CallError::Stopped.into()), Duration::ZERO);
         assert_eq!(failed.status, ItemStatus::Interrupted);
     }
 }

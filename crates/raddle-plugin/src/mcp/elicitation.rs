@@ -44,7 +44,7 @@ pub(crate) struct CallUser {
 
 /// Reason why a question is declined without a request to the user.
 #[derive(Debug, thiserror::Error)]
-enum DeclineReason {
+pub(crate) enum DeclineReason {
     #[error("no call of a tool is open")]
     NoCall,
     #[error("calls of several threads are open, so it belongs to none of them for certain")]
@@ -108,10 +108,17 @@ impl Elicitations {
     /// Asks the user a question that arrived as a request of the server. Revisions of the protocol
     /// with such requests do not name their call.
     pub(crate) async fn ask(&self, params: ElicitRequestParams) -> ElicitResult {
-        match self.only_call() {
-            Ok(call) => self.ask_for(&call, params).await,
-            Err(reason) => self.decline(&reason),
-        }
+        let result = self.try_ask(params).await;
+        result.unwrap_or_else(|reason| self.decline(&reason))
+    }
+
+    /// Asks the user the same, or returns why the user is not asked.
+    pub(crate) async fn try_ask(
+        &self,
+        params: ElicitRequestParams,
+    ) -> Result<ElicitResult, DeclineReason> {
+        let call = self.only_call()?;
+        self.try_ask_for(&call, params).await
     }
 
     /// Returns the newest call, if all open calls belong to one thread.
@@ -131,11 +138,18 @@ impl Elicitations {
     }
 
     async fn ask_for(&self, call: &CallQuestions, params: ElicitRequestParams) -> ElicitResult {
+        let result = self.try_ask_for(call, params).await;
+        result.unwrap_or_else(|reason| self.decline(&reason))
+    }
+
+    async fn try_ask_for(
+        &self,
+        call: &CallQuestions,
+        params: ElicitRequestParams,
+    ) -> Result<ElicitResult, DeclineReason> {
         let is_form = matches!(params, ElicitRequestParams::FormElicitationParams { .. });
-        match call.ask(&self.server, &params).await {
-            Ok(resolution) => result_of(resolution, is_form),
-            Err(reason) => self.decline(&reason),
-        }
+        let resolution = call.ask(&self.server, &params).await?;
+        Ok(result_of(resolution, is_form))
     }
 
     fn decline(&self, reason: &DeclineReason) -> ElicitResult {

@@ -1,16 +1,9 @@
 //! Names of MCP tools, as the model knows them.
 
-use data_encoding::HEXLOWER;
-use sha2::{Digest, Sha256};
+use crate::vendor_name::{accepted, digested};
 
 /// Prefix of the names of all MCP tools. No built-in tool begins with it.
 pub(crate) const PREFIX: &str = "mcp__";
-
-/// Longest name that vendors accept.
-const NAME_BYTES_MAX: usize = 64;
-
-/// Hexadecimal digits of the digest at the end of a name that was changed.
-const DIGEST_DIGITS: usize = 8;
 
 /// Returns the model's name for a tool: `mcp__SERVER__TOOL`. A name that vendors do not accept is
 /// shortened or cleaned, and then ends with a digest, so that two tools never share a name.
@@ -26,31 +19,6 @@ pub(crate) fn model_name(server: &str, tool: &str) -> String {
 /// Returns the name of a server's folder. The server's own name may contain slashes.
 pub(crate) fn folder_name(server: &str) -> String {
     accepted(server.to_owned())
-}
-
-/// Returns a text if it consists of letters, digits, `_` and `-` and is not too long. Otherwise
-/// returns it shortened and cleaned, with a digest at its end.
-fn accepted(plain: String) -> String {
-    match plain.len() <= NAME_BYTES_MAX && plain.chars().all(is_accepted) {
-        true => plain,
-        false => digested(&plain),
-    }
-}
-
-/// Returns a text shortened and cleaned, with a digest of all of it at its end.
-fn digested(plain: &str) -> String {
-    let digest = HEXLOWER.encode(&Sha256::digest(plain.as_bytes()));
-    let clean: String = plain
-        .chars()
-        .map(|it| if is_accepted(it) { it } else { '_' })
-        .take(NAME_BYTES_MAX - DIGEST_DIGITS - 1)
-        .collect();
-    format!("{clean}_{}", &digest[..DIGEST_DIGITS])
-}
-
-/// Whether vendors accept a character in a name.
-fn is_accepted(it: char) -> bool {
-    it.is_ascii_alphanumeric() || matches!(it, '_' | '-')
 }
 
 /// Returns the name that rules use for a tool: `SERVER.TOOL`. The name of a server with a dot is
@@ -82,6 +50,7 @@ fn plain_rule_name(server: &str, tool: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vendor_name::NAME_BYTES_MAX;
 
     #[test]
     fn rule_names_of_two_tools_differ() {

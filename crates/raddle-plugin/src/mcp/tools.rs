@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::call::Call;
-use super::call_result::tool_result;
+use super::call_result::{CallFailure, tool_result};
 use super::elicitation::CallUser;
 use super::instance::{Instance, InstanceState};
 use super::registry::{ConnectedTool, McpRegistry, identity};
@@ -197,7 +197,7 @@ impl McpTools {
         let report = |text: String| reports.progress(text);
         let outcome = call.send(peer, calls, report).await;
         connected.instance.touch();
-        tool_result(item, outcome, began.elapsed())
+        tool_result(item, outcome.map_err(CallFailure::from), began.elapsed())
     }
 
     /// Waits for the servers that the configuration requires. One that failed is started again:

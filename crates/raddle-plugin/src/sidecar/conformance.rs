@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 pub use self::violation::ContractViolation;
+pub(super) use self::violation::of_health as health_violation;
 use super::frame::FrameFault;
 use super::launch;
 use super::manifest::Manifest;
@@ -75,17 +76,17 @@ pub async fn test_plugin(
         findings: Mutex::default(),
     });
     let mut stderr_end = String::new();
-    match launch::start(starter, folder, &manifest).await {
-        Ok(process) => {
+    match launch::start(starter, folder, &manifest, Vec::new()).await {
+        Ok(launched) => {
             let SandboxedProcess {
                 input,
                 stdout,
                 stderr,
                 guard,
                 ..
-            } = process;
+            } = launched.process;
             let id = manifest.id.clone();
-            let mut stderr = StderrLog::follow(StderrOrigin::Plugin, id, stderr);
+            let mut stderr = StderrLog::follow(StderrOrigin::Plugin(None), id, stderr);
             let run = TestRun {
                 session: PluginSession::start(stdout, input, host.clone()),
                 host: &host,

@@ -5,6 +5,7 @@ use std::{fs, io};
 
 use super::folder_hash::{self, FolderError, FolderHash};
 use super::manifest::{Manifest, ManifestError};
+use super::tool_name::model_name;
 
 /// The folder of a plugin, as it was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,5 +72,12 @@ impl InspectedPlugin {
             manifest,
             hash,
         })
+    }
+
+    /// Returns the names of its tools, as the model and rules know them.
+    pub fn tool_names(&self) -> Vec<String> {
+        let Manifest { id, tools, .. } = &self.manifest;
+        let names = tools.iter().map(|it| model_name(id, &it.name));
+        names.collect()
     }
 }

@@ -33,19 +33,29 @@ pub(super) enum PluginStartError {
     Internal,
 }
 
+/// A plugin that was started.
+pub(super) struct LaunchedPlugin {
+    pub(super) process: SandboxedProcess,
+    /// File of its program.
+    pub(super) program: PathBuf,
+}
+
 /// Starts a plugin in its folder. The process can read files, but not Raddle's own; it can write
-/// none, and has no network.
+/// none, and has no network. Its program is none of a folder that the agent may write.
 pub(super) async fn start(
     starter: &ProcessStarter,
     folder: &Path,
     manifest: &Arc<Manifest>,
-) -> Result<SandboxedProcess, PluginStartError> {
+    writable: Vec<PathBuf>,
+) -> Result<LaunchedPlugin, PluginStartError> {
     let path = starter.search_path().await;
     let (deps, folder, manifest) = (starter.clone(), folder.to_owned(), manifest.clone());
-    let prepared = move || prepare(&deps, &folder, &manifest, &path);
+    let prepared = move || prepare(&deps, &folder, &manifest, &path, &writable);
     let prepared = tokio::task::spawn_blocking(prepared).await;
     let (launch, confinement) = prepared.map_err(|_| PluginStartError::Internal)??;
-    Ok(starter.start(launch, confinement).await?)
+    let program = PathBuf::from(launch.program.clone());
+    let process = starter.start(launch, confinement).await?;
+    Ok(LaunchedPlugin { process, program })
 }
 
 /// Returns the launch of a plugin and its confinement. It may block on the disk.
@@ -54,6 +64,7 @@ fn prepare(
     folder: &Path,
     manifest: &Manifest,
     path: &OsStr,
+    writable: &[PathBuf],
 ) -> Result<(Launch, Confinement), PluginStartError> {
     let real = std::fs::canonicalize(folder);
     let folder = real.map_err(|error| PluginStartError::Folder {
@@ -73,7 +84,7 @@ fn prepare(
         true => folder.join(program).to_string_lossy().into_owned(),
         false => program.clone(),
     };
-    let found = named_program(&name, path, &[]).map_err(|error| unusable(program, error))?;
+    let found = named_program(&name, path, writable).map_err(|error| unusable(program, error))?;
     if !is_program(&found.file) {
         return Err(PluginStartError::NotExecutable(program.clone()));
     }

@@ -1,11 +1,15 @@
 //! The manifest of a plugin, `plugin.toml`.
 
+mod tools;
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use toml::Table;
+
+pub use self::tools::PluginTool;
 
 /// Name of the manifest in the folder of a plugin.
 pub const MANIFEST_FILE: &str = "plugin.toml";
@@ -43,6 +47,8 @@ pub struct Manifest {
     pub permissions: Vec<String>,
     /// Methods that the plugin declares.
     pub methods: Vec<PluginMethod>,
+    /// Tools that the plugin offers to the model.
+    pub tools: Vec<PluginTool>,
     /// Keys that are not known, as sentences for the author.
     pub warnings: Vec<String>,
 }
@@ -138,11 +144,14 @@ impl Manifest {
             return Err(KeyFault::new("permissions", problem, permission_list()));
         }
         let mut warnings = Vec::new();
-        let methods = match keys.remove("contributions") {
-            None => Vec::new(),
-            Some(toml::Value::Table(contributions)) => methods(contributions, &mut warnings)?,
+        let mut contributions = match keys.remove("contributions") {
+            None => Table::new(),
+            Some(toml::Value::Table(contributions)) => contributions,
             Some(_) => return Err(KeyFault::wrong("contributions", "a table", METHOD_EXAMPLE)),
         };
+        let methods = methods(&mut contributions, &mut warnings)?;
+        let tools = tools::take(&mut contributions, &mut warnings)?;
+        warn_of(&contributions, "contributions.", &mut warnings);
         warn_of(keys, "", &mut warnings);
         Ok(Self {
             id,
@@ -150,6 +159,7 @@ impl Manifest {
             entrypoint,
             permissions,
             methods,
+            tools,
             warnings,
         })
     }
@@ -182,6 +192,12 @@ impl KeyFault {
     fn wrong(key: &str, kind: &str, example: &str) -> Self {
         let problem = format!("must be {kind}");
         Self::new(key, problem, format!("write it as in `{example}`"))
+    }
+
+    /// Adds the table around the key.
+    fn inside(self, table: &str) -> Self {
+        let key = format!("{table}.{}", self.key);
+        Self { key, ..self }
     }
 
     fn at(self, path: PathBuf) -> ManifestError {
@@ -247,12 +263,17 @@ fn is_permission(text: &str) -> bool {
     is_named || PERMISSIONS.contains(&text)
 }
 
+/// Whether the contract defines methods of this kind.
+fn is_reserved(method: &str) -> bool {
+    RESERVED_PREFIXES.iter().any(|it| method.starts_with(it))
+}
+
 fn permission_list() -> String {
     let fixed = PERMISSIONS.join(", ");
     format!("use {fixed}, secrets:NAME or network:HOST")
 }
 
-fn methods(mut keys: Table, warnings: &mut Vec<String>) -> Result<Vec<PluginMethod>, KeyFault> {
+fn methods(keys: &mut Table, warnings: &mut Vec<String>) -> Result<Vec<PluginMethod>, KeyFault> {
     let key = "contributions.methods";
     let wrong = || KeyFault::wrong(key, "a list of tables", METHOD_EXAMPLE);
     let values = match keys.remove("methods") {
@@ -260,17 +281,14 @@ fn methods(mut keys: Table, warnings: &mut Vec<String>) -> Result<Vec<PluginMeth
         Some(toml::Value::Array(values)) => values,
         Some(_) => return Err(wrong()),
     };
-    warn_of(&keys, "contributions.", warnings);
     let mut methods: Vec<PluginMethod> = Vec::new();
     for value in values {
         let toml::Value::Table(mut method) = value else {
             return Err(wrong());
         };
-        let name = name(&mut method, "name", "\"greeting/make\"").map_err(|fault| KeyFault {
-            key: format!("{key}.{}", fault.key),
-            ..fault
-        })?;
-        if RESERVED_PREFIXES.iter().any(|it| name.starts_with(it)) {
+        let name = name(&mut method, "name", "\"greeting/make\"");
+        let name = name.map_err(|fault| fault.inside(key))?;
+        if is_reserved(&name) {
             let remedy = "the contract defines plugin/ and host/; choose another prefix";
             return Err(KeyFault::new(key, format!("has the name `{name}`"), remedy));
         }

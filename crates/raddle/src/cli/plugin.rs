@@ -33,6 +33,8 @@ pub(crate) enum PluginCommand {
     Trust(PluginId),
     /// Remove a plugin from your config.toml; its folder stays
     Remove(PluginId),
+    /// Print the log of a plugin: its stderr, and when and why its process ended
+    Logs(PluginLogs),
 }
 
 #[derive(Debug, Args)]
@@ -47,6 +49,17 @@ pub(crate) struct PluginList {
     /// Print a JSON list
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PluginLogs {
+    /// Id of the plugin, as `raddle plugin list` prints it
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+
+    /// Number of lines, the last ones
+    #[arg(long, value_name = "COUNT", default_value_t = 200)]
+    pub(crate) lines: usize,
 }
 
 #[derive(Debug, Args)]

@@ -51,7 +51,7 @@ impl ListedPlugin {
         }
     }
 
-    fn manifest(&self) -> Option<&InspectedPlugin> {
+    fn inspected(&self) -> Option<&InspectedPlugin> {
         match &self.trust {
             PluginTrust::Trusted(plugin) => Some(plugin),
             PluginTrust::Untrusted(_) | PluginTrust::Unusable(_) => None,
@@ -60,13 +60,16 @@ impl ListedPlugin {
 
     fn lines(&self) -> Vec<String> {
         let version = self
-            .manifest()
+            .inspected()
             .map(|it| format!(" {}", it.manifest.version));
-        vec![
+        let mut lines = vec![
             format!("{}{}", self.installed.id, version.unwrap_or_default()),
             format!("  folder: {}", self.installed.path.display()),
             format!("  state: {}", self.state().1),
-        ]
+        ];
+        let tools = self.inspected().into_iter().flat_map(|it| it.tool_names());
+        lines.extend(tools.map(|it| format!("  tool: {it}")));
+        lines
     }
 
     fn json(&self) -> Value {
@@ -75,8 +78,9 @@ impl ListedPlugin {
             "id": self.installed.id,
             "path": self.installed.path,
             "enabled": self.installed.enabled,
-            "version": self.manifest().map(|it| &it.manifest.version),
-            "permissions": self.manifest().map(|it| &it.manifest.permissions),
+            "version": self.inspected().map(|it| &it.manifest.version),
+            "permissions": self.inspected().map(|it| &it.manifest.permissions),
+            "tools": self.inspected().map(InspectedPlugin::tool_names),
             "state": state,
             "reason": matches!(state, "untrusted" | "unusable").then_some(text),
         })

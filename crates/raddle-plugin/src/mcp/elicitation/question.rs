@@ -12,7 +12,7 @@ const QUESTION_BYTES_MAX: usize = 32 << 10;
 
 /// Reason why a question cannot be shown to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum QuestionError {
+pub(crate) enum QuestionError {
     #[error("its message has more than {MESSAGE_BYTES_MAX} bytes")]
     LongMessage,
     #[error("it has more than {QUESTION_BYTES_MAX} bytes")]

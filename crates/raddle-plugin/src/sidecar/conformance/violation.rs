@@ -37,7 +37,7 @@ pub(super) fn start_failed(error: &dyn Display) -> ContractViolation {
 }
 
 /// Returns the violation of a result of `plugin/health`, if it is one.
-pub(super) fn of_health(manifest: &Manifest, result: &Value) -> Option<ContractViolation> {
+pub(crate) fn of_health(manifest: &Manifest, result: &Value) -> Option<ContractViolation> {
     if result["ok"] != true {
         let message = format!(
             "the result of plugin/health is {}; it must have `\"ok\": true`",

@@ -22,6 +22,7 @@ fn three_keys_are_enough() {
         entrypoint: vec!["python3".to_owned(), "main.py".to_owned()],
         permissions: Vec::new(),
         methods: Vec::new(),
+        tools: Vec::new(),
         warnings: Vec::new(),
     };
     assert_eq!(manifest, expected);
@@ -46,8 +47,8 @@ fn permissions_and_methods_are_read_and_unknown_keys_are_reported() {
         [method("a/b", example), method("c", None)]
     );
     let keys = [
-        "contributions.songs",
         "contributions.methods.slow",
+        "contributions.songs",
         "colour",
     ];
     let expected =
@@ -122,4 +123,74 @@ fn errors_name_the_file_the_key_and_the_remedy() {
     );
     let long = read(&"#".repeat(300 << 10)).expect_err("a long file");
     assert_eq!(long, "FILE is longer than 262144 bytes; shorten it");
+}
+
+/// The keys of a tool that are required.
+const TOOL: &str = "name = 'search'\ndescription = 'Searches.'\nmethod = 'x/search'\n";
+
+#[test]
+fn tools_are_read() {
+    let text = format!(
+        "{LEAST}[[contributions.tools]]\n{TOOL}colour = 1\n[[contributions.tools]]\n\
+         name = 'open-1_a'\ndescription = 'Opens.'\nmethod = 'open'\n\
+         [contributions.tools.input_schema]\ntype = 'object'\nrequired = ['id']\n"
+    );
+    let manifest = read(&text).expect("a manifest");
+    let expected = [
+        PluginTool {
+            name: "search".to_owned(),
+            description: "Searches.".to_owned(),
+            input_schema: json!({ "type": "object", "properties": {} }),
+            method: "x/search".to_owned(),
+        },
+        PluginTool {
+            name: "open-1_a".to_owned(),
+            description: "Opens.".to_owned(),
+            input_schema: json!({ "type": "object", "required": ["id"] }),
+            method: "open".to_owned(),
+        },
+    ];
+    assert_eq!(manifest.tools, expected);
+    let warning =
+        "plugin.toml: the key `contributions.tools.colour` is not known, and has no effect";
+    assert_eq!(manifest.warnings, [warning]);
+}
+
+#[test]
+fn invalid_tools_are_rejected() {
+    let tool = |lines: &str| format!("{LEAST}[[contributions.tools]]\n{lines}");
+    let named = |name: &str| tool(&TOOL.replace("search'\nd", &format!("{name}'\nd")));
+    for (text, expected) in [
+        (named("a__b"), "`contributions.tools.name` is `a__b`"),
+        (named("_a"), "`contributions.tools.name` is `_a`"),
+        (named("a.b"), "`contributions.tools.name` is `a.b`"),
+        (named(&"x".repeat(65)), "`contributions.tools.name` is `xx"),
+        (
+            tool("name = 'a'\nmethod = 'b'"),
+            "`contributions.tools.description` must be a text",
+        ),
+        (
+            tool("name = 'a'\ndescription = 'b'"),
+            "`contributions.tools.method` is missing",
+        ),
+        (
+            tool(&TOOL.replace("x/search", "plugin/shutdown")),
+            "`contributions.tools.method` is `plugin/shutdown`",
+        ),
+        (
+            tool(&format!("{TOOL}input_schema = {{ type = 'array' }}")),
+            "`contributions.tools.input_schema` must be a JSON Schema",
+        ),
+        (
+            tool(&format!("{TOOL}[[contributions.tools]]\n{TOOL}")),
+            "`contributions.tools` has the name `search` twice",
+        ),
+        (
+            format!("{LEAST}[contributions]\ntools = 5"),
+            "`contributions.tools` must be a list of tables",
+        ),
+    ] {
+        let error = read(&text).expect_err(&text);
+        assert!(error.starts_with(&format!("FILE: {expected}")), "{error}");
+    }
 }

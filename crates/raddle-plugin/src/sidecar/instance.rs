@@ -1,0 +1,353 @@
+//! One installed plugin: its process is started for a call, checked for health, stopped when
+//! nobody uses it, and not started for a while after failures.
+
+mod supervisor;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use raddle_core::ports::BoxFuture;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+use tracing::Instrument;
+
+use self::supervisor::{EXIT_TIMEOUT, Supervisor};
+use super::conformance::health_violation;
+use super::folder_hash;
+use super::host::PluginHost;
+use super::inspection::InspectedPlugin;
+use super::launch::{self, LaunchedPlugin, PluginStartError};
+use super::manifest::Manifest;
+use super::session::{PluginCallError, PluginSession};
+use crate::backoff::Backoff;
+use crate::log_file::LogFile;
+use crate::mcp::CallUser;
+use crate::process::{ProcessStarter, SandboxedProcess};
+use crate::stderr_log::{StderrLog, StderrOrigin};
+
+/// Limit: time of a call of a plugin's tool, without the time in which the user is asked; beyond
+/// it, the call fails.
+const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Limit: time in which a plugin answers `plugin/health`; beyond it, its process is ended, unless a
+/// call is open.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest description of a failure. Parts of it come from the plugin.
+const FAILURE_BYTES_MAX: usize = 4 << 10;
+
+/// Reason why a call of a plugin has no result.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PluginToolError {
+    #[error("it was stopped")]
+    Stopped,
+    #[error("it did not answer within {} s", CALL_TIMEOUT.as_secs())]
+    TimedOut,
+    #[error(
+        "the plugin is changed, disabled or removed; call the tool again if it is still offered"
+    )]
+    Replaced,
+    #[error("the plugin failed before ({reason}), and can be started again in {} s", wait.as_secs() + 1)]
+    BackingOff { reason: String, wait: Duration },
+    #[error("the plugin does not start: {0}")]
+    NotStarted(String),
+    #[error("{} lies in a folder that the agent may write; move it", .0.display())]
+    Writable(PathBuf),
+    #[error(transparent)]
+    Call(#[from] PluginCallError),
+}
+
+/// Reason why the process of a plugin does not run.
+#[derive(Debug, thiserror::Error)]
+enum StartFailure {
+    #[error(transparent)]
+    Start(#[from] PluginStartError),
+    #[error("plugin/health failed: {error}{stderr}")]
+    Health { error: String, stderr: String },
+    #[error("its files changed while it started")]
+    Modified,
+}
+
+/// A call of a plugin's method.
+pub(super) struct PluginCall {
+    pub(super) method: String,
+    pub(super) arguments: Value,
+    pub(super) user: CallUser,
+    /// Completes once the call must stop.
+    pub(super) stopped: BoxFuture<'static, ()>,
+    /// Folders that the agent may write, with their real paths. No program is started from there.
+    pub(super) writable: Vec<PathBuf>,
+}
+
+/// An installed plugin whose files are trusted.
+pub(super) struct PluginInstance {
+    pub(super) plugin: InspectedPlugin,
+    manifest: Arc<Manifest>,
+    host: Arc<PluginHost>,
+    starter: ProcessStarter,
+    log: LogFile,
+    /// Held while the process is started.
+    starting: tokio::sync::Mutex<()>,
+    state: Mutex<ProcessState>,
+}
+
+#[derive(Default)]
+struct ProcessState {
+    running: Option<Arc<RunningPlugin>>,
+    backoff: Backoff,
+    /// The last failure, and the time until which the plugin is not started.
+    retry_at: Option<(String, Instant)>,
+    is_stopped: bool,
+}
+
+/// The process of a plugin.
+struct RunningPlugin {
+    session: PluginSession,
+    /// File of its program.
+    program: PathBuf,
+    last_used: Mutex<Instant>,
+    /// Number of calls so far.
+    calls: AtomicU64,
+    /// Notified when its health must be checked at once.
+    check: Notify,
+    stop: watch::Sender<bool>,
+    is_ended: watch::Sender<bool>,
+}
+
+impl RunningPlugin {
+    fn touch(&self) {
+        *lock(&self.last_used) = Instant::now();
+    }
+
+    fn is_ending(&self) -> bool {
+        self.session.is_closed() || *self.stop.borrow()
+    }
+
+    /// Waits until the process has ended, and its failure is counted.
+    async fn ended(&self) {
+        // This value holds the sender, so it is open.
+        let _ = self.is_ended.subscribe().wait_for(|it| *it).await;
+    }
+}
+
+impl PluginInstance {
+    pub(super) fn new(plugin: InspectedPlugin, starter: ProcessStarter, log: LogFile) -> Arc<Self> {
+        let manifest = Arc::new(plugin.manifest.clone());
+        Arc::new(Self {
+            host: Arc::new(PluginHost::new(manifest.clone(), log.clone())),
+            manifest,
+            plugin,
+            starter,
+            log,
+            starting: tokio::sync::Mutex::default(),
+            state: Mutex::default(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, ProcessState> {
+        lock(&self.state)
+    }
+
+    /// Calls a method. The process is started if it does not run.
+    pub(super) async fn call(
+        self: &Arc<Self>,
+        mut call: PluginCall,
+    ) -> Result<Value, PluginToolError> {
+        // From now on the process is neither idle nor checked.
+        let questions = self.host.elicitations.add_call(Some(call.user));
+        let running = tokio::select! {
+            biased;
+            running = self.running(&call.writable) => running?,
+            () = &mut call.stopped => return Err(PluginToolError::Stopped),
+        };
+        running.calls.fetch_add(1, Ordering::Relaxed);
+        let outcome = tokio::select! {
+            biased;
+            outcome = running.session.call(&call.method, &call.arguments, Duration::MAX) => {
+                outcome.map_err(PluginToolError::Call)
+            }
+            () = &mut call.stopped => Err(PluginToolError::Stopped),
+            () = questions.timeout(CALL_TIMEOUT) => Err(PluginToolError::TimedOut),
+        };
+        drop(questions);
+        running.touch();
+        if matches!(outcome, Err(PluginToolError::TimedOut)) {
+            // A process that hangs is ended, so that it costs no other call.
+            running.check.notify_one();
+        }
+        outcome
+    }
+
+    /// Returns the process, and starts it if it does not run.
+    async fn running(
+        self: &Arc<Self>,
+        writable: &[PathBuf],
+    ) -> Result<Arc<RunningPlugin>, PluginToolError> {
+        // Other threads may use the same process, so this is checked for each call.
+        refuse_writable(&self.plugin.folder, writable)?;
+        let _starting = self.starting.lock().await;
+        while let Some(running) = self.current()? {
+            if !running.is_ending() {
+                refuse_writable(&running.program, writable)?;
+                running.touch();
+                return Ok(running);
+            }
+            running.ended().await;
+        }
+        match self.start(writable).await {
+            Ok(running) => Ok(running),
+            Err(failure) => {
+                let text = failure.to_string();
+                self.fail(&text);
+                Err(PluginToolError::NotStarted(text))
+            }
+        }
+    }
+
+    /// Returns the process if there is one, or why none may be started.
+    fn current(&self) -> Result<Option<Arc<RunningPlugin>>, PluginToolError> {
+        let state = self.state();
+        if state.is_stopped {
+            return Err(PluginToolError::Replaced);
+        }
+        if state.running.is_some() {
+            return Ok(state.running.clone());
+        }
+        match &state.retry_at {
+            Some((reason, until)) if *until > Instant::now() => Err(PluginToolError::BackingOff {
+                reason: reason.clone(),
+                wait: until.saturating_duration_since(Instant::now()),
+            }),
+            _ => Ok(None),
+        }
+    }
+
+    async fn start(
+        self: &Arc<Self>,
+        writable: &[PathBuf],
+    ) -> Result<Arc<RunningPlugin>, StartFailure> {
+        let folder = &self.plugin.folder;
+        let launched =
+            launch::start(&self.starter, folder, &self.manifest, writable.to_owned()).await?;
+        let LaunchedPlugin { process, program } = launched;
+        let SandboxedProcess {
+            input,
+            stdout,
+            stderr,
+            guard,
+            ..
+        } = process;
+        let origin = StderrOrigin::Plugin(Some(self.log.clone()));
+        let mut stderr = StderrLog::follow(origin, self.manifest.id.clone(), stderr);
+        let session = PluginSession::start(stdout, input, self.host.clone());
+        if let Err(error) = self.check_health(&session).await {
+            // A process that ends closes its output first; its stderr says why it ended.
+            let _ = timeout(EXIT_TIMEOUT, stderr.ended()).await;
+            let stderr = described(&stderr);
+            return Err(StartFailure::Health { error, stderr });
+        }
+        // Its program may have been read after the files were compared with the trusted ones.
+        if !self.is_unchanged().await {
+            return Err(StartFailure::Modified);
+        }
+        let running = Arc::new(RunningPlugin {
+            session,
+            program,
+            last_used: Mutex::new(Instant::now()),
+            calls: AtomicU64::new(0),
+            check: Notify::new(),
+            stop: watch::Sender::new(false),
+            is_ended: watch::Sender::new(false),
+        });
+        let mut state = self.state();
+        if state.is_stopped {
+            return Err(StartFailure::Modified);
+        }
+        state.running = Some(running.clone());
+        drop(state);
+        self.log.append("raddle: the plugin is started\n");
+        let supervisor = Supervisor {
+            instance: self.clone(),
+            running: running.clone(),
+            guard,
+            stderr,
+        };
+        let span = tracing::info_span!(parent: None, "plugin", id = self.manifest.id);
+        tokio::spawn(supervisor.run().instrument(span));
+        Ok(running)
+    }
+
+    /// Whether the folder has the stamp of the trusted files.
+    async fn is_unchanged(&self) -> bool {
+        let folder = self.plugin.folder.clone();
+        let stamp = tokio::task::spawn_blocking(move || folder_hash::stamp(&folder)).await;
+        matches!(stamp, Ok(Ok(stamp)) if stamp == self.plugin.hash.stamp)
+    }
+
+    /// Calls `plugin/health`, and describes what is wrong with the response.
+    async fn check_health(&self, session: &PluginSession) -> Result<(), String> {
+        let params = json!({});
+        let health = session.call("plugin/health", &params, HEALTH_TIMEOUT);
+        let result = health.await.map_err(|error| error.to_string())?;
+        match health_violation(&self.manifest, &result) {
+            Some(violation) => Err(violation.message),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a failure, after which the plugin is not started for a while.
+    fn fail(&self, reason: &str) {
+        let mut reason = reason.to_owned();
+        reason.truncate(reason.floor_char_boundary(FAILURE_BYTES_MAX));
+        self.log.append(format!("raddle: {reason}\n"));
+        let now = Instant::now();
+        let mut state = self.state();
+        let wait = state.backoff.fail(now);
+        let is_open = state.backoff.is_open();
+        state.running = None;
+        state.retry_at = Some((reason.clone(), now + wait));
+        drop(state);
+        let plugin = &self.manifest.id;
+        match is_open {
+            true => tracing::warn!(
+                plugin,
+                reason,
+                wait_s = wait.as_secs(),
+                "a plugin has failed too often and is off; `raddle plugin logs` shows more"
+            ),
+            false => tracing::info!(plugin, reason, "a plugin has failed"),
+        }
+    }
+
+    /// Stops the process, without waiting. No other is started.
+    pub(super) fn stop(&self) {
+        let mut state = self.state();
+        state.is_stopped = true;
+        if let Some(running) = &state.running {
+            running.stop.send_replace(true);
+        }
+    }
+}
+
+/// Refuses a file or folder that the agent may write.
+fn refuse_writable(path: &Path, writable: &[PathBuf]) -> Result<(), PluginToolError> {
+    match writable.iter().any(|folder| path.starts_with(folder)) {
+        true => Err(PluginToolError::Writable(path.to_owned())),
+        false => Ok(()),
+    }
+}
+
+/// Returns the last lines of a stderr as a part of an error.
+fn described(stderr: &StderrLog) -> String {
+    match stderr.last_lines().trim() {
+        "" => String::new(),
+        text => format!("; it wrote: {text}"),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,232 @@
+//! The installed plugins of a process: those that are enabled and trusted, as their files are now.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use raddle_config::{InstalledPlugin, PluginConfig};
+use raddle_core::ports::ToolSpec;
+
+use super::folder_hash::{self, FolderStamp};
+use super::inspection::InspectedPlugin;
+use super::instance::PluginInstance;
+use super::manifest::PluginTool;
+use super::tool_name::{model_name, prefix_of};
+use super::trust::{PluginTrust, plugin_trust};
+use crate::log_file::{self, LogFile};
+use crate::process::ProcessStarter;
+
+/// Limit: tools of plugins that are part of a model call; beyond it, the others are not offered.
+const OFFERED_MAX: usize = 64;
+
+/// The installed plugins. Cheap to clone.
+#[derive(Clone)]
+pub struct PluginRegistry {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: PluginConfig,
+    starter: ProcessStarter,
+    home: PathBuf,
+    plugins: Mutex<BTreeMap<String, LoadedPlugin>>,
+    /// Held while folders are read.
+    refreshing: tokio::sync::Mutex<()>,
+}
+
+/// An enabled plugin.
+#[derive(Clone)]
+struct LoadedPlugin {
+    installed: InstalledPlugin,
+    /// Stamp of the folder; `None` if it cannot be read.
+    stamp: Option<FolderStamp>,
+    /// The plugin, or why it does not run.
+    instance: Result<Arc<OfferedPlugin>, String>,
+}
+
+/// A plugin whose tools are offered.
+pub(super) struct OfferedPlugin {
+    pub(super) instance: Arc<PluginInstance>,
+    tools: Vec<OfferedTool>,
+}
+
+/// A tool of a plugin, as the model knows it.
+#[derive(Clone)]
+pub(super) struct OfferedTool {
+    pub(super) tool: PluginTool,
+    pub(super) spec: Arc<ToolSpec>,
+}
+
+/// An enabled plugin as its folder was read.
+enum ReadPlugin {
+    /// It has not changed since it was loaded.
+    Unchanged,
+    Changed {
+        stamp: Option<FolderStamp>,
+        plugin: Result<Box<InspectedPlugin>, String>,
+    },
+}
+
+impl PluginRegistry {
+    /// Creates the registry; nothing is read or started yet. `home` contains the logs of plugins.
+    pub fn new(config: PluginConfig, starter: ProcessStarter, home: &Path) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                config,
+                starter,
+                home: home.to_owned(),
+                plugins: Mutex::default(),
+                refreshing: tokio::sync::Mutex::default(),
+            }),
+        }
+    }
+
+    fn plugins(&self) -> MutexGuard<'_, BTreeMap<String, LoadedPlugin>> {
+        let plugins = self.inner.plugins.lock();
+        plugins.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether no plugin is enabled.
+    pub(super) fn is_empty(&self) -> bool {
+        self.plugins().is_empty()
+    }
+
+    /// Returns the starter of processes.
+    pub(super) fn starter(&self) -> &ProcessStarter {
+        &self.inner.starter
+    }
+
+    /// Reads the configuration and the folders of plugins that have changed. Plugins that may no
+    /// longer run are stopped. Returns whether there are or were any.
+    pub(super) async fn refresh(&self) -> bool {
+        if self.inner.config.is_known_empty() && self.is_empty() {
+            return false;
+        }
+        let _refreshing = self.inner.refreshing.lock().await;
+        let known = self.plugins().clone();
+        let config = self.inner.config.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let enabled = config.refresh().into_iter().filter(|it| it.enabled);
+            let read = enabled.map(|installed| {
+                let plugin = read_plugin(&installed, known.get(&installed.id));
+                (installed, plugin)
+            });
+            read.collect::<Vec<_>>()
+        });
+        let Ok(read) = read.await else { return true };
+        let mut old = self.plugins().clone();
+        let mut new = BTreeMap::new();
+        for (installed, plugin) in read {
+            let id = installed.id.clone();
+            match (plugin, old.remove(&id)) {
+                (ReadPlugin::Unchanged, Some(loaded)) => {
+                    new.insert(id, loaded);
+                }
+                // What was unchanged is still there.
+                (ReadPlugin::Unchanged, None) => {}
+                (ReadPlugin::Changed { stamp, plugin }, replaced) => {
+                    let old_reason = replaced.as_ref().and_then(|it| it.instance.as_ref().err());
+                    if let Err(reason) = &plugin
+                        && old_reason != Some(reason)
+                    {
+                        tracing::warn!(plugin = id, reason, "a plugin does not run");
+                    }
+                    stop(replaced);
+                    let loaded = LoadedPlugin {
+                        instance: plugin.map(|it| self.offered(*it)),
+                        installed,
+                        stamp,
+                    };
+                    new.insert(id, loaded);
+                }
+            }
+        }
+        let has_changed = !old.is_empty();
+        old.into_values().for_each(|it| stop(Some(it)));
+        let has_plugins = !new.is_empty();
+        *self.plugins() = new;
+        has_plugins || has_changed
+    }
+
+    fn offered(&self, plugin: InspectedPlugin) -> Arc<OfferedPlugin> {
+        let id = &plugin.manifest.id;
+        let tools = plugin.manifest.tools.iter().map(|tool| OfferedTool {
+            spec: Arc::new(ToolSpec {
+                name: model_name(id, &tool.name),
+                description: tool.description.clone(),
+                schema: tool.input_schema.clone(),
+                freeform: None,
+            }),
+            tool: tool.clone(),
+        });
+        let tools = tools.collect();
+        let log = LogFile::open(log_path(&self.inner.home, id));
+        let instance = PluginInstance::new(plugin, self.inner.starter.clone(), log);
+        Arc::new(OfferedPlugin { instance, tools })
+    }
+
+    /// Returns the tools of all plugins, in the order of ids and manifests.
+    pub(super) fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        let plugins = self.plugins();
+        let offered = plugins.values().filter_map(|it| it.instance.as_ref().ok());
+        let specs = offered.flat_map(|it| it.tools.iter().map(|tool| tool.spec.clone()));
+        specs.take(OFFERED_MAX).collect()
+    }
+
+    /// Returns the tool that the model knows by this name.
+    pub(super) fn tool(&self, name: &str) -> Option<(Arc<OfferedPlugin>, OfferedTool)> {
+        let plugins = self.plugins();
+        let mut offered = plugins.values().filter_map(|it| it.instance.as_ref().ok());
+        offered.find_map(|plugin| {
+            let tool = plugin.tools.iter().find(|it| it.spec.name == name)?;
+            Some((plugin.clone(), tool.clone()))
+        })
+    }
+
+    /// Explains to the model why there is no tool with this name.
+    pub(super) fn missing(&self, name: &str) -> String {
+        let plugins = self.plugins();
+        let mut failed = plugins.iter().filter_map(|(id, it)| {
+            let reason = it.instance.as_ref().err()?;
+            name.starts_with(&prefix_of(id)).then_some((id, reason))
+        });
+        match failed.next() {
+            Some((id, reason)) => format!("The plugin {id} does not run: {reason}"),
+            None => format!("There is no tool named {name}."),
+        }
+    }
+}
+
+fn stop(plugin: Option<LoadedPlugin>) {
+    if let Some(Ok(offered)) = plugin.map(|it| it.instance) {
+        offered.instance.stop();
+    }
+}
+
+/// Reads the folder of a plugin, if it has changed since it was loaded. It may block on the disk.
+fn read_plugin(installed: &InstalledPlugin, loaded: Option<&LoadedPlugin>) -> ReadPlugin {
+    // Before the files are read, so that a change in between is noticed the next time.
+    let stamp = folder_hash::stamp(&installed.path).ok();
+    let is_unchanged = |it: &LoadedPlugin| it.installed == *installed && it.stamp == stamp;
+    if stamp.is_some() && loaded.is_some_and(is_unchanged) {
+        return ReadPlugin::Unchanged;
+    }
+    let plugin = match plugin_trust(installed) {
+        PluginTrust::Trusted(plugin) => Ok(plugin),
+        PluginTrust::Untrusted(reason) => Err(reason.to_string()),
+        PluginTrust::Unusable(error) => Err(error.to_string()),
+    };
+    ReadPlugin::Changed { stamp, plugin }
+}
+
+/// Returns the path of a plugin's log.
+fn log_path(home: &Path, id: &str) -> PathBuf {
+    // The id of a configuration may be no valid one.
+    let name = id.replace('/', "_");
+    home.join("plugins").join(format!("{name}.log"))
+}
+
+/// Returns the log of a plugin: its stderr and the events of its process. It may block on the disk.
+pub fn plugin_log(home: &Path, id: &str) -> std::io::Result<String> {
+    log_file::read(&log_path(home, id))
+}
