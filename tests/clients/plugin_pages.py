@@ -39,7 +39,7 @@ def hooks(bench):
 
 
 def plugins(bench):
-    PageExample("plugins.md").follow(bench, environment_of(bench), count=2)
+    PageExample("plugins.md").follow(bench, environment_of(bench), count=3)
 
 
 def typescript_plugin(bench):

@@ -12,7 +12,9 @@ use raddle_core::ports::{
     PageQuery, Pages, ReadError, Rulebook, Summary, TurnEntry,
 };
 use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, Settings, ThreadId, TurnId};
-use raddle_plugin::{CommandHooks, McpRegistry, McpTools, NetworkAccess, ProcessStarter};
+use raddle_plugin::{
+    CommandHooks, McpRegistry, McpTools, NetworkAccess, PluginRegistry, PluginTools, ProcessStarter,
+};
 use raddle_providers::clock::now;
 use raddle_providers::{ConfiguredModels, VendorClient};
 use raddle_rpc::{Connection, DialError, PeerListener, dial};
@@ -46,13 +48,14 @@ pub(crate) fn open(
         commands: _,
         mcp,
         hooks,
-        plugins: _,
+        plugins,
         hidden_paths: own,
         path,
         skills,
     } = deps;
     let sandbox_service = sandbox.clone();
     let mcp = McpRegistry::new(mcp, starter.clone(), home);
+    let plugins = PluginRegistry::new(plugins, starter.clone(), home);
     let hooks = CommandHooks::new(hooks, starter);
     let built_in = BuiltInTools::new(raddle_tools::Options {
         launcher,
@@ -62,6 +65,7 @@ pub(crate) fn open(
         path,
     });
     let tools = McpTools::new(Arc::new(built_in), mcp.clone());
+    let tools = PluginTools::new(Arc::new(tools), plugins);
     let folder = folder(home);
     // Never the name of another process, not even of a dead one.
     let node = ThreadId::mint().to_string();

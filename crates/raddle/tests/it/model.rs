@@ -12,6 +12,7 @@ mod log_spans;
 mod log_volume;
 mod mcp;
 mod mcp_servers;
+mod plugins;
 mod progress;
 mod swapped_folders;
 mod tool_gate;

@@ -1,0 +1,68 @@
+"""A plugin that answers each request in a thread of its own."""
+
+import itertools
+import json
+import os
+import queue
+import sys
+import threading
+
+lock = threading.Lock()
+numbers = itertools.count(1)
+waiting = {}
+
+
+def send(message):
+    with lock:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
+
+
+def host_call(method, params):
+    call_id = f"call-{next(numbers)}"
+    waiting[call_id] = queue.Queue()
+    send({"id": call_id, "method": method, "params": params})
+    return waiting[call_id].get()
+
+
+def greet(params):
+    response = host_call("host/request_approval", {"permission": "workspace.read"})
+    if not response["result"]["approved"]:
+        raise PermissionError("not approved")
+    return "Hello, " + params["name"]
+
+
+def die(params):
+    print("this is the end", file=sys.stderr, flush=True)
+    os._exit(3)
+
+
+def hang(params):
+    threading.Event().wait()
+
+
+METHODS = {
+    "plugin/health": lambda params: {"ok": True, "plugin_id": "org.example", "version": "1"},
+    "plugin/shutdown": lambda params: {"ok": True},
+    "greet": greet,
+    "die": die,
+    "hang": hang,
+    "echo": lambda params: params,
+}
+
+
+def answer(request):
+    try:
+        send({"id": request["id"], "result": METHODS[request["method"]](request["params"])})
+    except Exception as error:
+        send({"id": request["id"], "error": {"message": str(error)}})
+    if request["method"] == "plugin/shutdown":
+        os._exit(0)
+
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if "method" in message:
+        threading.Thread(target=answer, args=(message,), daemon=True).start()
+    else:
+        waiting[message["id"]].put(message)

@@ -1,0 +1,216 @@
+//! Tools of plugins in the real binary: a process in Python, in its sandbox.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{MockClient, MockModel};
+use crate::support::server::command;
+
+/// Time in which a plugin that failed is started again. Only a failing test waits this long.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// A client whose home has an installed plugin.
+struct PluginClient {
+    client: MockClient,
+    folder: TempDir,
+}
+
+impl PluginClient {
+    fn start() -> Self {
+        let mut manifest = "id = 'org.example'\nversion = '1'\npermissions = ['workspace.read']\n\
+                            entrypoint = ['python3', 'main.py']\n"
+            .to_owned();
+        for tool in ["greet", "die", "hang", "echo"] {
+            manifest.push_str(&format!(
+                "[[contributions.tools]]\nname = '{tool}'\nmethod = '{tool}'\n\
+                 description = 'Test.'\n"
+            ));
+        }
+        // In `/tmp` it would be in a folder that some threads may write.
+        let folder = TempDir::new_in("/var/tmp").expect("a folder");
+        fs::write(folder.path().join("plugin.toml"), manifest).expect("a manifest");
+        fs::write(folder.path().join("main.py"), include_str!("plugins.py")).expect("a program");
+        let mock = MockModel::start("");
+        let arguments = mock.arguments(&[]);
+        let client = Self {
+            client: MockClient::of(mock, &arguments),
+            folder,
+        };
+        client.raddle(&[
+            "plugin",
+            "add",
+            client.folder.path().to_str().expect("a path"),
+        ]);
+        client.rule("allow");
+        client
+    }
+
+    /// Runs a command in the home of the server, and returns its output.
+    fn raddle(&self, words: &[&str]) -> String {
+        let output = command(self.client.server.home()).args(words).output();
+        let output = output.expect("the binary starts");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// Writes a rule about the tools of the plugin.
+    fn rule(&self, verdict: &str) {
+        let rule = format!("[[rule]]\ntool = 'plugin__org_example__*'\nverdict = '{verdict}'\n");
+        fs::write(self.client.server.home().join("rules.toml"), rule).expect("rules");
+    }
+
+    /// Starts a turn in which the model calls a tool.
+    fn begin(&mut self, tool: &str, arguments: &Value) {
+        let text = format!("MOCK call name=plugin__org_example__{tool} arguments={arguments}");
+        let input = json!([{ "type": "text", "text": text }]);
+        let params = json!({ "threadId": self.client.thread, "input": input });
+        self.client.ask("turn/start", params);
+    }
+
+    /// Reads to the end of the turn. Returns its status, and the item of the call.
+    fn end(&mut self) -> (String, Value) {
+        let messages = self.client.until(|it| it["method"] == "turn/completed");
+        let status = &messages.last().expect("an end")["params"]["turn"]["status"];
+        let is_call = |it: &&Value| {
+            let is_tool = it["params"]["item"]["type"] == "mcpToolCall";
+            it["method"] == "item/completed" && is_tool
+        };
+        let item = messages.iter().rfind(is_call);
+        let item = item.map(|it| it["params"]["item"].clone());
+        (
+            status.as_str().expect("a status").to_owned(),
+            item.unwrap_or_default(),
+        )
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value) -> (String, Value) {
+        self.begin(tool, arguments);
+        self.end()
+    }
+
+    /// Returns the last output of a tool that the model read.
+    fn last_output(&self) -> String {
+        let bodies = self.client.mock.request_bodies();
+        let input = bodies.last().expect("a request")["input"].clone();
+        let outputs = input.as_array().expect("input").iter();
+        let outputs = outputs.filter(|it| it["type"] == "function_call_output");
+        outputs.last().expect("an output")["output"].to_string()
+    }
+
+    /// Returns the tools of the plugin that the last model call offered.
+    fn offered(&self) -> Vec<String> {
+        let bodies = self.client.mock.request_bodies();
+        let tools = bodies.last().expect("a request")["tools"].clone();
+        let names = tools.as_array().expect("tools").iter();
+        let names = names.filter_map(|it| it["name"].as_str());
+        let of_plugins = names.filter(|it| it.starts_with("plugin__"));
+        of_plugins.map(str::to_owned).collect()
+    }
+}
+
+#[test]
+fn a_tool_of_a_plugin_asks_for_a_permission_once_and_returns_its_result() {
+    let mut plugin = PluginClient::start();
+    plugin.begin("greet", &json!({ "name": "Ada" }));
+    let is_question = |it: &Value| it["method"] == "mcpServer/elicitation/request";
+    let messages = plugin.client.until(is_question);
+    let question = messages.last().expect("a question").clone();
+    assert_eq!(
+        question["params"]["serverName"], "org.example",
+        "{question}"
+    );
+    let message = "The plugin org.example 1 asks for the permission workspace.read.";
+    assert_eq!(question["params"]["message"], message, "{question}");
+    let result = json!({ "action": "accept", "content": {}, "_meta": null });
+    let answer = json!({ "id": question["id"], "result": result });
+    plugin.client.pipes.send(answer.to_string().as_bytes());
+    let (status, item) = plugin.end();
+    assert_eq!(
+        (status.as_str(), &item["status"]),
+        ("completed", &json!("completed"))
+    );
+    assert_eq!(
+        (&item["server"], &item["tool"]),
+        (&json!("org.example"), &json!("greet"))
+    );
+    assert_eq!(item["result"]["content"][0]["text"], "Hello, Ada", "{item}");
+    assert!(plugin.last_output().contains("Hello, Ada"));
+    let offered = ["greet", "die", "hang", "echo"].map(|it| format!("plugin__org_example__{it}"));
+    assert_eq!(plugin.offered(), offered);
+    // The approval is remembered, so nothing waits for an answer.
+    let (_, item) = plugin.call("greet", &json!({ "name": "Bob" }));
+    assert_eq!(item["result"]["content"][0]["text"], "Hello, Bob", "{item}");
+    let (_, item) = plugin.call("echo", &json!({ "n": 1 }));
+    assert_eq!(
+        item["result"]["structuredContent"],
+        json!({ "n": 1 }),
+        "{item}"
+    );
+    plugin.rule("deny");
+    let (_, item) = plugin.call("echo", &json!({}));
+    assert_ne!(item["status"], "completed", "{item}");
+    let log = plugin.raddle(&["plugin", "logs", "org.example"]);
+    assert_eq!(log, "raddle: the plugin is started\n");
+}
+
+#[test]
+fn a_changed_plugin_does_not_run_until_it_is_trusted_again() {
+    let mut plugin = PluginClient::start();
+    let (_, item) = plugin.call("echo", &json!({ "n": 1 }));
+    assert_eq!(item["status"], "completed", "{item}");
+    // Its process runs, and would load this file only later.
+    fs::write(plugin.folder.path().join("later.py"), "").expect("a file");
+    plugin.call("echo", &json!({ "n": 2 }));
+    let output = plugin.last_output();
+    assert!(output.contains("its files have changed since"), "{output}");
+    assert_eq!(plugin.offered(), Vec::<String>::new());
+    plugin.raddle(&["plugin", "trust", "org.example"]);
+    let (_, item) = plugin.call("echo", &json!({ "n": 3 }));
+    assert_eq!(item["status"], "completed", "{item}");
+    for (command, is_offered) in [("disable", false), ("enable", true), ("remove", false)] {
+        plugin.raddle(&["plugin", command, "org.example"]);
+        plugin.client.say("hello");
+        assert_eq!(!plugin.offered().is_empty(), is_offered, "{command}");
+    }
+}
+
+#[test]
+fn a_plugin_that_hangs_or_dies_costs_its_own_call() {
+    let mut plugin = PluginClient::start();
+    plugin.begin("hang", &json!({}));
+    let is_call = |it: &Value| {
+        let is_tool = it["params"]["item"]["type"] == "mcpToolCall";
+        it["method"] == "item/started" && is_tool
+    };
+    let messages = plugin.client.until(is_call);
+    let turn = &messages.last().expect("an item")["params"]["turnId"];
+    let interrupt = json!({ "threadId": plugin.client.thread, "turnId": turn });
+    plugin.client.ask("turn/interrupt", interrupt);
+    assert_eq!(plugin.end().0, "interrupted");
+    let (_, item) = plugin.call("echo", &json!({ "n": 1 }));
+    assert_eq!(item["status"], "completed", "{item}");
+    let (status, item) = plugin.call("die", &json!({}));
+    assert_eq!(
+        (status.as_str(), &item["status"]),
+        ("completed", &json!("failed")),
+        "{item}"
+    );
+    // After a failure it is not started for a while, and then it is started again.
+    let began = Instant::now();
+    loop {
+        let (_, item) = plugin.call("echo", &json!({ "n": 2 }));
+        if item["status"] == "completed" {
+            break;
+        }
+        let error = item["error"]["message"].as_str().unwrap_or_default();
+        assert!(error.contains("its process ended with status 3"), "{item}");
+        assert!(error.contains("this is the end"), "{item}");
+        assert!(began.elapsed() < RETRY_TIMEOUT, "{item}");
+    }
+    let log = plugin.raddle(&["plugin", "logs", "org.example"]);
+    assert!(log.contains("\nthis is the end\n"), "{log}");
+    assert_eq!(log.matches("the plugin is started").count(), 2, "{log}");
+}
