@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use raddle_config::Configuration;
+use raddle_console::print_lines;
 use raddle_plugin::plugin_log;
 
-use super::{install, print, report};
+use super::{install, report};
 use crate::cli::PluginLogs;
 use crate::home::Home;
 
@@ -22,6 +23,6 @@ pub(super) fn run(config: &Configuration, args: &PluginLogs) -> Result<ExitCode>
     }
     let lines: Vec<&str> = text.lines().collect();
     let first = lines.len().saturating_sub(args.lines);
-    print(lines[first..].iter().map(|it| (*it).to_owned()))?;
+    print_lines(lines[first..].iter().map(|it| (*it).to_owned()))?;
     Ok(ExitCode::SUCCESS)
 }
