@@ -237,6 +237,20 @@ impl HookConfig {
         Self { config }
     }
 
+    /// Whether it is known without waiting for the disk that there are no hooks.
+    pub fn is_known_empty(&self) -> bool {
+        let is_absent = |path: &Path| {
+            let metadata = fs::metadata(path);
+            metadata.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        let is_empty = |layer: &Layer| {
+            let json = layer.file().map(|it| Path::new(it).with_file_name(HOOKS_FILE));
+            !layer.table.contains_key(HOOKS_TABLE) && json.is_none_or(|it| is_absent(&it))
+        };
+        let state = self.config.without_blocking();
+        state.is_some_and(|it| it.layers.each().all(is_empty))
+    }
+
     /// Reads all hooks, and the scripts that they name. If a `config.toml` has become unusable, the
     /// last configuration stays in force, and the file is among the errors: no mistake in the
     /// user's file switches off hooks of the administrator. Blocks on the disk.

@@ -62,6 +62,16 @@ use raddle_rpc::ListenAddress;
     max_term_width = 100
 )]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+// Options before every command. Not a doc comment: clap would make it the help of the program.
+#[derive(Debug, Args)]
+pub(crate) struct GlobalArgs {
     /// Set a configuration value, such as model=NAME
     #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
     pub(crate) config: Vec<Override>,
@@ -73,9 +83,6 @@ pub(crate) struct Cli {
     /// Accepted for clients of Codex, without effect
     #[arg(long, global = true, hide = true, value_name = "FEATURE")]
     pub(crate) disable: Vec<String>,
-
-    #[command(subcommand)]
-    pub(crate) command: Command,
 }
 
 // Configuration options of subcommands. Not a doc comment: clap would make it the help of each one.

@@ -57,33 +57,33 @@ fn main() -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
-    let mut cli = invocation::parse();
+    let cli = invocation::parse();
     log::start(cli.command.colours());
-    invocation::warn_of_features(&cli);
+    invocation::warn_of_features(&cli.global);
     // The command line takes precedence over the environment.
     let environment = Override::of_environment(|name| std::env::var(name).ok());
-    let arguments = std::mem::take(&mut cli.config);
-    cli.config = environment.into_iter().chain(arguments).collect();
+    let arguments = cli.global.config;
+    let overrides: Vec<Override> = environment.into_iter().chain(arguments).collect();
     let outcome = match cli.command {
-        Command::AppServer(args) => app_server(cli.config, args).map(|()| ExitCode::SUCCESS),
-        Command::Exec(args) => exec::run(cli.config, *args),
-        Command::Daemon(args) => daemon::run(cli.config, *args),
+        Command::AppServer(args) => app_server(overrides, args).map(|()| ExitCode::SUCCESS),
+        Command::Exec(args) => exec::run(overrides, *args),
+        Command::Daemon(args) => daemon::run(overrides, *args),
         Command::Thread(command) => thread::run(command),
         Command::Sandbox(args) => sandbox::run(args),
-        Command::Doctor(args) => doctor::run(cli.config, args),
-        Command::Judge(args) => judge::run(cli.config, &args),
+        Command::Doctor(args) => doctor::run(overrides, args),
+        Command::Judge(args) => judge::run(overrides, &args),
         Command::Mock(args) => mock::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Demo(args) => demo::run(&args),
         Command::Init(args) => init::run(args),
-        Command::Login(args) => login::login(cli.config, args),
-        Command::Logout(args) => login::logout(cli.config, args),
-        Command::Config(command) => config::run(cli.config, command),
-        Command::Hooks(command) => hooks::run(cli.config, command),
-        Command::Mcp(command) => mcp::run(cli.config, command),
-        Command::McpServer(args) => mcp_server::run(cli.config, args),
-        Command::Plugin(command) => plugin::run(cli.config, command),
-        Command::Model(ModelCommand::List(args)) => model_list::run(cli.config, args),
-        Command::Debug(DebugCommand::Models(args)) => debug_models::run(cli.config, args),
+        Command::Login(args) => login::login(overrides, args),
+        Command::Logout(args) => login::logout(overrides, args),
+        Command::Config(command) => config::run(overrides, command),
+        Command::Hooks(command) => hooks::run(overrides, command),
+        Command::Mcp(command) => mcp::run(overrides, command),
+        Command::McpServer(args) => mcp_server::run(overrides, args),
+        Command::Plugin(command) => plugin::run(overrides, command),
+        Command::Model(ModelCommand::List(args)) => model_list::run(overrides, args),
+        Command::Debug(DebugCommand::Models(args)) => debug_models::run(overrides, args),
         Command::Shim(ShimCommand::Install(args)) => shim::install(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

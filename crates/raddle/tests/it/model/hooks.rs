@@ -137,6 +137,10 @@ fn a_hook_denies_a_call_while_it_is_trusted() {
     let here = it.client.work().join("here");
     let deny = "grep -q 'touch here' && echo 'no files today' >&2 && exit 2";
     let path = it.script("deny", deny);
+    // Hooks count from the moment when their file appears.
+    let (messages, _) = it.act("decline");
+    assert!(here.exists(), "{messages:?}");
+    std::fs::remove_file(&here).expect("removed");
     it.define(&[("PreToolUse", &path)]);
 
     assert_eq!(it.trust_statuses(), ["untrusted"]);
