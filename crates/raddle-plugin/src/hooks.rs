@@ -37,10 +37,6 @@ impl CommandHooks {
 
     /// Returns the hooks that run on an event. Logs those that the user has to trust first.
     async fn selected(&self, call: &HookCall) -> Vec<Hook> {
-        // Without hooks, no event waits for another thread.
-        if self.config.is_known_empty() {
-            return Vec::new();
-        }
         let config = self.config.clone();
         let loaded = tokio::task::spawn_blocking(move || config.load()).await;
         let Ok(set) = loaded else {
@@ -123,8 +119,7 @@ impl Hooks for CommandHooks {
     }
 
     fn is_empty(&self) -> bool {
-        // Only the files tell, and they may have changed since they were read.
-        false
+        self.config.is_known_empty()
     }
 }
 
