@@ -105,17 +105,33 @@ impl Providers {
     /// Returns the price of a model's tokens, if it is known. If the configuration has become
     /// unusable, the last one counts: the call itself reports the problem.
     pub async fn price(&self, provider: Option<&str>, model: Option<&str>) -> Option<Price> {
-        let state = match self.config.without_blocking() {
-            Some(state) => state,
-            None => {
-                let config = self.config.clone();
-                let loaded = tokio::task::spawn_blocking(move || config.refresh().ok()).await;
-                let loaded = loaded.ok().flatten();
-                loaded.unwrap_or_else(|| self.config.state())
-            }
-        };
+        let state = self.last_usable().await;
         let choice = choose(&state.merged, provider, model);
         prices::price(&state.merged, choice.provider?, choice.model?)
+    }
+
+    /// Returns the names of the provider and of the model; the configuration supplies what is not
+    /// given. There may be no such provider.
+    pub async fn names(
+        &self,
+        provider: Option<&str>,
+        model: Option<&str>,
+    ) -> (Option<String>, Option<String>) {
+        let state = self.last_usable().await;
+        let choice = choose(&state.merged, provider, model);
+        let owned = |it: &str| it.to_owned();
+        (choice.provider.map(owned), choice.model.map(owned))
+    }
+
+    /// Returns the current configuration, or the last one if it has become unusable.
+    async fn last_usable(&self) -> Arc<State> {
+        if let Some(state) = self.config.without_blocking() {
+            return state;
+        }
+        let config = self.config.clone();
+        let loaded = tokio::task::spawn_blocking(move || config.refresh().ok()).await;
+        let loaded = loaded.ok().flatten();
+        loaded.unwrap_or_else(|| self.config.state())
     }
 
     fn resolve(

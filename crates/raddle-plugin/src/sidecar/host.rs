@@ -171,6 +171,7 @@ mod tests {
             permissions: vec!["workspace.read".to_owned()],
             methods: Vec::new(),
             tools: Vec::new(),
+            model_provider: None,
             warnings: Vec::new(),
         };
         PluginHost::new(Arc::new(manifest), LogFile::open(folder.join("log")))

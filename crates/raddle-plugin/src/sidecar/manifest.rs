@@ -1,5 +1,6 @@
 //! The manifest of a plugin, `plugin.toml`.
 
+mod model_provider;
 mod tools;
 
 use std::fs::File;
@@ -49,6 +50,8 @@ pub struct Manifest {
     pub methods: Vec<PluginMethod>,
     /// Tools that the plugin offers to the model.
     pub tools: Vec<PluginTool>,
+    /// Method that answers model calls, if the plugin is a model provider.
+    pub model_provider: Option<String>,
     /// Keys that are not known, as sentences for the author.
     pub warnings: Vec<String>,
 }
@@ -151,6 +154,7 @@ impl Manifest {
         };
         let methods = methods(&mut contributions, &mut warnings)?;
         let tools = tools::take(&mut contributions, &mut warnings)?;
+        let model_provider = model_provider::take(&mut contributions, &mut warnings)?;
         warn_of(&contributions, "contributions.", &mut warnings);
         warn_of(keys, "", &mut warnings);
         Ok(Self {
@@ -160,6 +164,7 @@ impl Manifest {
             permissions,
             methods,
             tools,
+            model_provider,
             warnings,
         })
     }
