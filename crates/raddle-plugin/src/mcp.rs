@@ -22,7 +22,7 @@ mod tool_table;
 mod tools;
 
 pub(crate) use call_result::{CallFailure, tool_result};
-pub(crate) use elicitation::{CallUser, Elicitations};
+pub(crate) use elicitation::{CallElicitations, CallUser, Elicitations};
 pub use login::{log_in, log_out};
 pub use registry::McpRegistry;
 pub use server_test::{ServerFailure, ServerOffer, ServerTest};

@@ -17,6 +17,7 @@ mod inspection;
 mod instance;
 mod launch;
 mod manifest;
+mod open_calls;
 mod registry;
 mod session;
 mod tool_name;

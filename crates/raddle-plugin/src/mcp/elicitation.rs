@@ -112,8 +112,7 @@ impl Elicitations {
         result.unwrap_or_else(|reason| self.decline(&reason))
     }
 
-    /// Asks the user the same, or returns why the user is not asked.
-    pub(crate) async fn try_ask(
+    async fn try_ask(
         &self,
         params: ElicitRequestParams,
     ) -> Result<ElicitResult, DeclineReason> {
@@ -216,6 +215,20 @@ impl CallElicitations {
             }
         }
         true
+    }
+
+    /// Asks the user to accept something. Returns the principal that accepted it.
+    pub(crate) async fn accepted_by(
+        &self,
+        params: &ElicitRequestParams,
+    ) -> Result<Option<String>, DeclineReason> {
+        let resolution = self.call.ask(&self.entry.server.server, params).await?;
+        let principal = match &resolution {
+            Resolution::Answered { by, .. } => Some(by.clone()),
+            Resolution::Expired {} | Resolution::Withdrawn {} => None,
+        };
+        let is_accepted = result_of(resolution, true).action == ElicitationAction::Accept;
+        Ok(principal.filter(|_| is_accepted))
     }
 
     /// Waits for this time. Time in which a question is open does not count.

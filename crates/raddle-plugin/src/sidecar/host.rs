@@ -1,44 +1,42 @@
 //! The host's side of an installed plugin: approvals of its permissions, and its log.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use raddle_core::ports::BoxFuture;
 use raddle_rpc::{ErrorObject, code};
-use rmcp::model::{ElicitRequestParams, ElicitationAction};
+use rmcp::model::ElicitRequestParams;
 use serde_json::{Value, json};
 
 use super::frame::FrameFault;
 use super::manifest::Manifest;
+use super::open_calls::OpenCalls;
 use super::session::HostMethods;
 use crate::log_budget::LogBudget;
 use crate::log_file::LogFile;
-use crate::mcp::Elicitations;
 
 /// The host of one plugin, across restarts of its process.
 pub(super) struct PluginHost {
     pub(super) manifest: Arc<Manifest>,
     /// The calls of the plugin, and the questions that belong to them.
-    pub(super) elicitations: Arc<Elicitations>,
+    pub(super) calls: Arc<OpenCalls>,
     pub(super) log: LogFile,
     /// Events that the plugin causes in its log.
     pub(super) log_budget: LogBudget,
     /// Permissions that the user approved.
     approved: Mutex<BTreeSet<String>>,
-    /// Held while the user is asked. A plugin that asks twice at once has one question.
-    asking: tokio::sync::Mutex<()>,
 }
 
 impl PluginHost {
     pub(super) fn new(manifest: Arc<Manifest>, log: LogFile) -> Self {
         Self {
-            elicitations: Elicitations::new(manifest.id.clone()),
+            calls: OpenCalls::new(manifest.id.clone()),
             manifest,
             log,
             log_budget: LogBudget::default(),
             approved: Mutex::default(),
-            asking: tokio::sync::Mutex::default(),
         }
     }
 
@@ -60,18 +58,23 @@ impl PluginHost {
             ));
             return Ok(json!({ "approved": false }));
         }
-        let _asking = self.asking.lock().await;
         if self.approved().contains(permission) {
             return Ok(json!({ "approved": true }));
         }
-        let result = self.elicitations.try_ask(self.question(permission)?).await;
-        let result = result.map_err(|reason| {
-            let message =
-                format!("the user is not asked: {reason}; ask once, in the middle of a call");
+        let not_asked = |reason: &dyn Display| {
+            let message = format!("the user is not asked: {reason}");
             self.note(&format!("permission {permission}: {message}"));
             ErrorObject::new(code::INVALID_REQUEST, message)
-        })?;
-        let is_approved = result.action == ElicitationAction::Accept;
+        };
+        let call = self.calls.find(params).map_err(|it| not_asked(&it))?;
+        let _asking = call.asking.lock().await;
+        // Another question for it may have been answered meanwhile.
+        if self.approved().contains(permission) {
+            return Ok(json!({ "approved": true }));
+        }
+        let question = self.question(permission)?;
+        let accepted_by = call.questions.accepted_by(&question).await;
+        let is_approved = accepted_by.map_err(|it| not_asked(&it))?.is_some();
         if is_approved {
             self.approved().insert(permission.to_owned());
         }
@@ -192,14 +195,14 @@ mod tests {
             let error = ask(&host, "workspace.read")
                 .await
                 .expect_err("no call is open");
-            let expected = "the user is not asked: no call of a tool is open; ask once, in the \
-                            middle of a call";
+            let expected = "the user is not asked: no call of the plugin is open; call the host in \
+                            the middle of a call";
             assert_eq!(error, expected);
             let user = Arc::new(FakeUser {
                 action,
                 asked: AtomicUsize::new(0),
             });
-            let call = host.elicitations.add_call(Some(CallUser {
+            let call = host.calls.add(Some(CallUser {
                 thread: ThreadId::mint(),
                 questions: user.clone(),
             }));

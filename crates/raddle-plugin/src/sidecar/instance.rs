@@ -157,22 +157,24 @@ impl PluginInstance {
         mut call: PluginCall,
     ) -> Result<Value, PluginToolError> {
         // From now on the process is neither idle nor checked.
-        let questions = self.host.elicitations.add_call(Some(call.user));
+        let open = self.host.calls.add(Some(call.user));
         let running = tokio::select! {
             biased;
             running = self.running(&call.writable) => running?,
             () = &mut call.stopped => return Err(PluginToolError::Stopped),
         };
         running.calls.fetch_add(1, Ordering::Relaxed);
+        let (method, arguments) = (&call.method, &call.arguments);
+        let set_id = |id: &str| open.set_id(id);
         let outcome = tokio::select! {
             biased;
-            outcome = running.session.call(&call.method, &call.arguments, Duration::MAX) => {
+            outcome = running.session.call_with_id(method, arguments, Duration::MAX, set_id) => {
                 outcome.map_err(PluginToolError::Call)
             }
             () = &mut call.stopped => Err(PluginToolError::Stopped),
-            () = questions.timeout(CALL_TIMEOUT) => Err(PluginToolError::TimedOut),
+            () = open.timeout(CALL_TIMEOUT) => Err(PluginToolError::TimedOut),
         };
-        drop(questions);
+        drop(open);
         running.touch();
         if matches!(outcome, Err(PluginToolError::TimedOut)) {
             // A process that hangs is ended, so that it costs no other call.

@@ -164,7 +164,20 @@ impl PluginSession {
         params: &Value,
         limit: Duration,
     ) -> Result<Value, PluginCallError> {
+        self.call_with_id(method, params, limit, |_| {}).await
+    }
+
+    /// Calls a method of the plugin, and passes the id of the request to `set_id` before the
+    /// request is sent.
+    pub(crate) async fn call_with_id(
+        &self,
+        method: &str,
+        params: &Value,
+        limit: Duration,
+        set_id: impl FnOnce(&str),
+    ) -> Result<Value, PluginCallError> {
         let (entry, response) = CallEntry::open(&self.shared)?;
+        set_id(&entry.id);
         let frame = frame::request(&entry.id, method, params);
         if frame.len() > FRAME_BYTES_MAX {
             return Err(PluginCallError::TooLong);

@@ -91,18 +91,18 @@ impl Supervisor {
                 }
                 () = pause => {}
             }
-            let elicitations = &instance.host.elicitations;
+            let calls = &instance.host.calls;
             // A plugin that handles one request at a time is not asked in the middle of it.
-            if elicitations.has_calls() {
+            if calls.has_calls() {
                 continue;
             }
             if lock(&running.last_used).elapsed() > IDLE_MAX {
                 return WatchEnd::Stopped;
             }
-            let calls = running.calls.load(Ordering::Relaxed);
+            let count = running.calls.load(Ordering::Relaxed);
             if let Err(error) = instance.check_health(&running.session).await {
-                let has_new_calls = running.calls.load(Ordering::Relaxed) != calls;
-                if !has_new_calls && !elicitations.has_calls() {
+                let has_new_calls = running.calls.load(Ordering::Relaxed) != count;
+                if !has_new_calls && !calls.has_calls() {
                     return WatchEnd::Failed(format!("plugin/health failed: {error}"));
                 }
             }

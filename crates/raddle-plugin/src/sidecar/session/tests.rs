@@ -211,6 +211,26 @@ async fn messages_of_a_plugin_are_answered_passed_on_or_reported() {
 }
 
 #[tokio::test]
+async fn the_id_of_a_call_is_known_before_the_plugin_reads_it() {
+    let (ours, theirs) = duplex(1 << 10);
+    let (_, session) = side(ours, QUEUE_FRAMES_MAX);
+    let mut plugin = RawPlugin::new(theirs);
+    let known = Arc::new(OnceLock::new());
+    let set = known.clone();
+    let call = tokio::spawn(async move {
+        let set_id = |id: &str| set.set(id.to_owned()).expect("once");
+        let params = json!({});
+        let call = session.call_with_id("x", &params, TEST_TIMEOUT, set_id);
+        call.await
+    });
+    let request = plugin.next().await;
+    assert_eq!(request["id"], *known.get().expect("an id").as_str());
+    let response = json!({ "jsonrpc": "2.0", "id": request["id"], "result": 1 });
+    plugin.send(&response.to_string()).await;
+    assert_eq!(call.await.expect("it ends"), Ok(json!(1)));
+}
+
+#[tokio::test]
 async fn open_calls_fail_when_the_plugin_ends() {
     let (ours, theirs) = duplex(1 << 10);
     let (host, session) = side(ours, QUEUE_FRAMES_MAX);

@@ -1,0 +1,211 @@
+//! The open calls of a plugin, and to which of them a call of the host belongs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use raddle_core::ThreadId;
+use serde_json::Value;
+
+use crate::mcp::{CallElicitations, CallUser, Elicitations};
+
+/// Member of the params of a host call: the id of the request that the plugin is answering.
+const CALL_ID: &str = "call_id";
+
+/// The calls of one plugin that have no result.
+pub(super) struct OpenCalls {
+    elicitations: Arc<Elicitations>,
+    table: Mutex<CallTable>,
+}
+
+#[derive(Default)]
+struct CallTable {
+    next: u64,
+    /// By their number, so the newest is the last.
+    calls: BTreeMap<u64, Arc<OpenCall>>,
+}
+
+/// A call that has no result.
+pub(super) struct OpenCall {
+    /// Id of the request, once it is sent.
+    id: OnceLock<String>,
+    /// The thread that made it; `None` if a client made it outside of a turn.
+    thread: Option<ThreadId>,
+    /// Its questions to the user.
+    pub(super) questions: CallElicitations,
+    /// Held while the user is asked for a permission. A call that asks twice at once has one
+    /// question at a time.
+    pub(super) asking: tokio::sync::Mutex<()>,
+}
+
+/// Reason why a host call belongs to no call of the plugin.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum CallLookupError {
+    #[error("no call of the plugin is open; call the host in the middle of a call")]
+    NoCall,
+    #[error(
+        "calls of several threads are open; send `call_id`, the id of the request that the plugin \
+         is answering"
+    )]
+    SeveralThreads,
+    #[error(
+        "no open call has the `call_id` {0:?}; send the id of the request that the plugin is \
+         answering"
+    )]
+    UnknownId(String),
+    #[error("`call_id` must be a string, the id of the request that the plugin is answering")]
+    InvalidId,
+}
+
+impl OpenCalls {
+    /// Creates the table of a plugin with this id.
+    pub(super) fn new(plugin: String) -> Arc<Self> {
+        Arc::new(Self {
+            elicitations: Elicitations::new(plugin),
+            table: Mutex::default(),
+        })
+    }
+
+    fn table(&self) -> MutexGuard<'_, CallTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a call. Without a user its questions are declined.
+    pub(super) fn add(self: &Arc<Self>, user: Option<CallUser>) -> OpenCallGuard {
+        let call = Arc::new(OpenCall {
+            id: OnceLock::new(),
+            thread: user.as_ref().map(|it| it.thread),
+            questions: self.elicitations.add_call(user),
+            asking: tokio::sync::Mutex::default(),
+        });
+        let mut table = self.table();
+        let number = table.next;
+        table.next += 1;
+        table.calls.insert(number, call.clone());
+        drop(table);
+        let calls = self.clone();
+        OpenCallGuard {
+            calls,
+            number,
+            call,
+        }
+    }
+
+    /// Whether a call has no result.
+    pub(super) fn has_calls(&self) -> bool {
+        !self.table().calls.is_empty()
+    }
+
+    /// Returns the call that a host call with these params belongs to: the one that it names, or
+    /// the newest if all open calls belong to one thread.
+    pub(super) fn find(&self, params: &Value) -> Result<Arc<OpenCall>, CallLookupError> {
+        let table = self.table();
+        // After a restart of the process ids are used again, and the newest call is the right one.
+        let mut calls = table.calls.values().rev();
+        match params.get(CALL_ID) {
+            None | Some(Value::Null) => {
+                let newest = calls.next().ok_or(CallLookupError::NoCall)?;
+                match calls.all(|it| it.thread == newest.thread) {
+                    true => Ok(newest.clone()),
+                    false => Err(CallLookupError::SeveralThreads),
+                }
+            }
+            Some(Value::String(id)) => {
+                let named = calls.find(|it| it.id.get() == Some(id));
+                let named = named.cloned();
+                named.ok_or_else(|| CallLookupError::UnknownId(id.clone()))
+            }
+            Some(_) => Err(CallLookupError::InvalidId),
+        }
+    }
+}
+
+/// An open call, as its caller holds it. Dropping it ends the call.
+pub(super) struct OpenCallGuard {
+    calls: Arc<OpenCalls>,
+    number: u64,
+    call: Arc<OpenCall>,
+}
+
+impl OpenCallGuard {
+    /// Sets the id of the request. A call is sent once.
+    pub(super) fn set_id(&self, id: &str) {
+        let _ = self.call.id.set(id.to_owned());
+    }
+
+    /// Waits for this time. Time in which a question is open does not count.
+    pub(super) async fn timeout(&self, limit: Duration) {
+        self.call.questions.timeout(limit).await;
+    }
+}
+
+impl Drop for OpenCallGuard {
+    fn drop(&mut self) {
+        self.calls.table().calls.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use raddle_core::ports::{BoxFuture, QuestionSink};
+    use raddle_core::{Ask, Resolution};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A user who is never asked.
+    struct UnaskedUser;
+
+    impl QuestionSink for UnaskedUser {
+        fn ask(&self, _: Ask) -> BoxFuture<'static, Resolution> {
+            panic!("the user is asked");
+        }
+    }
+
+    #[test]
+    fn a_host_call_belongs_to_the_call_that_it_names_or_to_the_newest_of_one_thread() {
+        let calls = OpenCalls::new("org.example".to_owned());
+        let (first, second) = (ThreadId::mint(), ThreadId::mint());
+        let open = |id: &str, thread: Option<ThreadId>| {
+            let guard = calls.add(thread.map(|thread| CallUser {
+                thread,
+                questions: Arc::new(UnaskedUser),
+            }));
+            guard.set_id(id);
+            guard
+        };
+        let find = |params: Value| {
+            let found = calls.find(&params);
+            found.map(|it| (it.id.get().cloned().expect("an id"), it.thread))
+        };
+        let found = |id: &str, thread| Ok((id.to_owned(), thread));
+        let named = |id: &str| json!({ "call_id": id });
+        assert_eq!(find(json!({})), Err(CallLookupError::NoCall));
+        let a = open("raddle-1", Some(first));
+        let b = open("raddle-2", Some(first));
+        assert_eq!(find(json!({})), found("raddle-2", Some(first)));
+        assert_eq!(find(Value::Null), found("raddle-2", Some(first)));
+        assert_eq!(find(named("raddle-1")), found("raddle-1", Some(first)));
+        let c = open("raddle-3", Some(second));
+        let unnamed = find(json!({ "call_id": null }));
+        assert_eq!(unnamed, Err(CallLookupError::SeveralThreads));
+        assert_eq!(find(named("raddle-1")), found("raddle-1", Some(first)));
+        assert_eq!(find(named("raddle-3")), found("raddle-3", Some(second)));
+        let unknown = CallLookupError::UnknownId("raddle-9".to_owned());
+        assert_eq!(find(named("raddle-9")), Err(unknown));
+        let number = find(json!({ "call_id": 3 }));
+        assert_eq!(number, Err(CallLookupError::InvalidId));
+        drop((a, b));
+        assert_eq!(find(json!({})), found("raddle-3", Some(second)));
+        // A client's call has no thread, and is of another one than all others.
+        let d = open("raddle-4", None);
+        assert_eq!(find(json!({})), Err(CallLookupError::SeveralThreads));
+        drop((c, d));
+        // The process was started again while a call of the old one is about to end.
+        let old = open("raddle-1", Some(first));
+        let new = open("raddle-1", Some(second));
+        assert_eq!(find(named("raddle-1")), found("raddle-1", Some(second)));
+        drop((old, new));
+        assert!(!calls.has_calls());
+    }
+}
