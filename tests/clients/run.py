@@ -90,6 +90,7 @@ import npm_clients
 import operating
 import planted
 import plugin_pages
+import plugin_provider
 import pypi_clients
 import python_sdk
 import python_sdk_asked
@@ -152,6 +153,7 @@ CHECKS = {
     **mcp_http.CHECKS,
     **mcp_page.CHECKS,
     **plugin_pages.CHECKS,
+    **plugin_provider.CHECKS,
     **mcp_server_mode.CHECKS,
     **mcp_hostile.CHECKS,
     **mcp_hostile_oauth.CHECKS,

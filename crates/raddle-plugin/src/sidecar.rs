@@ -8,6 +8,7 @@
 //! `PluginInstance`, which runs the process when a call needs it. [`PluginTools`] offers their tools
 //! to the model.
 
+mod answer_channel;
 mod byte_stream;
 mod conformance;
 mod folder_hash;
@@ -17,6 +18,7 @@ mod inspection;
 mod instance;
 mod launch;
 mod manifest;
+mod model_provider;
 mod open_calls;
 mod registry;
 mod session;
@@ -28,6 +30,7 @@ pub use conformance::{ContractViolation, PluginTest, PluginTestOptions, TestStep
 pub use folder_hash::{FolderError, FolderHash};
 pub use inspection::{InspectedPlugin, InspectionError};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, PluginMethod, PluginTool};
+pub use model_provider::PluginModels;
 pub use registry::{PluginRegistry, plugin_log};
 pub use tools::PluginTools;
 pub use trust::{PluginTrust, UntrustedReason, plugin_trust};

@@ -13,7 +13,8 @@ use raddle_core::ports::{
 };
 use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, Settings, ThreadId, TurnId};
 use raddle_plugin::{
-    CommandHooks, McpRegistry, McpTools, NetworkAccess, PluginRegistry, PluginTools, ProcessStarter,
+    CommandHooks, McpRegistry, McpTools, NetworkAccess, PluginModels, PluginRegistry, PluginTools,
+    ProcessStarter,
 };
 use raddle_providers::clock::now;
 use raddle_providers::{ConfiguredModels, VendorClient};
@@ -65,7 +66,9 @@ pub(crate) fn open(
         path,
     });
     let tools = McpTools::new(Arc::new(built_in), mcp.clone());
-    let tools = PluginTools::new(Arc::new(tools), plugins);
+    let tools = PluginTools::new(Arc::new(tools), plugins.clone());
+    let models = ConfiguredModels::new(providers.clone(), vendor_client);
+    let models = PluginModels::new(Arc::new(models), providers, plugins);
     let folder = folder(home);
     // Never the name of another process, not even of a dead one.
     let node = ThreadId::mint().to_string();
@@ -82,7 +85,7 @@ pub(crate) fn open(
         memory: memory.clone(),
         memory_pages: memory.clone(),
         memory_blobs: memory,
-        model: Arc::new(ConfiguredModels::new(providers, vendor_client)),
+        model: Arc::new(models),
         tools: Arc::new(tools),
         rules: Arc::new(TierLimitedRules {
             rules,

@@ -17,6 +17,9 @@ use super::session::HostMethods;
 use crate::log_budget::LogBudget;
 use crate::log_file::LogFile;
 
+/// The notification with an event of a model's answer.
+const MODEL_EVENT: &str = "model/event";
+
 /// The host of one plugin, across restarts of its process.
 pub(super) struct PluginHost {
     pub(super) manifest: Arc<Manifest>,
@@ -125,8 +128,21 @@ impl HostMethods for PluginHost {
         })
     }
 
-    /// Events are for clients, which cannot subscribe to them yet.
-    fn notify(&self, _method: &str, _params: Value) {}
+    fn notify(&self, method: &str, mut params: Value) {
+        // Events are for clients, which cannot subscribe to them yet, except those of an answer.
+        if method != MODEL_EVENT {
+            return;
+        }
+        match self.calls.find(&params) {
+            Ok(call) => {
+                let event = params.get_mut("event").map(Value::take);
+                if let (Some(events), Some(event)) = (&call.events, event) {
+                    events.send(event);
+                }
+            }
+            Err(error) => self.note(&format!("{MODEL_EVENT} is dropped: {error}")),
+        }
+    }
 
     fn report(&self, fault: FrameFault) {
         self.note(&format!("a message deviates from the contract: {fault:?}"));

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use tracing::Instrument;
 
 use self::supervisor::{EXIT_TIMEOUT, Supervisor};
+use super::answer_channel::AnswerSender;
 use super::conformance::health_violation;
 use super::folder_hash;
 use super::host::PluginHost;
@@ -30,7 +31,7 @@ use crate::stderr_log::{StderrLog, StderrOrigin};
 
 /// Limit: time of a call of a plugin's tool, without the time in which the user is asked; beyond
 /// it, the call fails.
-const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Limit: time in which a plugin answers `plugin/health`; beyond it, its process is ended, unless a
 /// call is open.
@@ -44,8 +45,8 @@ const FAILURE_BYTES_MAX: usize = 4 << 10;
 pub(super) enum PluginToolError {
     #[error("it was stopped")]
     Stopped,
-    #[error("it did not answer within {} s", CALL_TIMEOUT.as_secs())]
-    TimedOut,
+    #[error("it did not answer within {} s", .0.as_secs())]
+    TimedOut(Duration),
     #[error(
         "the plugin is changed, disabled or removed; call the tool again if it is still offered"
     )]
@@ -75,7 +76,12 @@ enum StartFailure {
 pub(super) struct PluginCall {
     pub(super) method: String,
     pub(super) arguments: Value,
-    pub(super) user: CallUser,
+    /// The user that is asked; `None` if no question belongs to the call.
+    pub(super) user: Option<CallUser>,
+    /// Longest time of the call, without the time in which the user is asked.
+    pub(super) limit: Duration,
+    /// Receives the events of the answer, if it is a model call.
+    pub(super) events: Option<AnswerSender>,
     /// Completes once the call must stop.
     pub(super) stopped: BoxFuture<'static, ()>,
     /// Folders that the agent may write, with their real paths. No program is started from there.
@@ -157,7 +163,7 @@ impl PluginInstance {
         mut call: PluginCall,
     ) -> Result<Value, PluginToolError> {
         // From now on the process is neither idle nor checked.
-        let open = self.host.calls.add(Some(call.user));
+        let open = self.host.calls.add_answer(call.user, call.events);
         let running = tokio::select! {
             biased;
             running = self.running(&call.writable) => running?,
@@ -172,11 +178,11 @@ impl PluginInstance {
                 outcome.map_err(PluginToolError::Call)
             }
             () = &mut call.stopped => Err(PluginToolError::Stopped),
-            () = open.timeout(CALL_TIMEOUT) => Err(PluginToolError::TimedOut),
+            () = open.timeout(call.limit) => Err(PluginToolError::TimedOut(call.limit)),
         };
         drop(open);
         running.touch();
-        if matches!(outcome, Err(PluginToolError::TimedOut)) {
+        if matches!(outcome, Err(PluginToolError::TimedOut(_))) {
             // A process that hangs is ended, so that it costs no other call.
             running.check.notify_one();
         }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use self::events::{AnswerEvents, EventError};
-use super::answer_channel::AnswerReceiver;
+use super::answer_channel::{self, AnswerReceiver};
 use super::instance::{PluginCall, PluginToolError};
 use super::registry::{OfferedPlugin, PluginRegistry};
 
@@ -77,6 +77,8 @@ enum AnswerState {
 enum AnswerError {
     #[error("the model provider sent nothing for {} s", IDLE_TIMEOUT.as_secs())]
     Silent,
+    #[error("the model provider sends faster than its answer is stored; send less at a time")]
+    CutOff,
     #[error(transparent)]
     Event(#[from] EventError),
     #[error(transparent)]
@@ -98,7 +100,7 @@ impl RoutedAnswer {
             Some((plugin, method)) => {
                 let writable = registry.writable(prompt.settings.clone()).await;
                 let arguments = request::params(&prompt, model.as_deref().unwrap_or_default());
-                let (sender, incoming) = super::answer_channel::channel();
+                let (sender, incoming) = answer_channel::channel();
                 let call = PluginCall {
                     method,
                     arguments,
@@ -178,7 +180,12 @@ impl PluginAnswer {
                 outcome = &mut self.call => outcome.map(Ok),
             }
         };
-        match timeout(IDLE_TIMEOUT, step).await.map_err(|_| AnswerError::Silent)?? {
+        let step = timeout(IDLE_TIMEOUT, step).await;
+        let step = step.map_err(|_| AnswerError::Silent)??;
+        if self.incoming.is_cut_off() {
+            return Err(AnswerError::CutOff);
+        }
+        match step {
             Err(event) => self.events.add(event)?,
             Ok(result) => {
                 // They were sent before the response.

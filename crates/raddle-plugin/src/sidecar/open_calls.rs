@@ -7,6 +7,7 @@ use std::time::Duration;
 use raddle_core::ThreadId;
 use serde_json::Value;
 
+use super::answer_channel::AnswerSender;
 use crate::mcp::{CallElicitations, CallUser, Elicitations};
 
 /// Member of the params of a host call: the id of the request that the plugin is answering.
@@ -31,6 +32,8 @@ pub(super) struct OpenCall {
     id: OnceLock<String>,
     /// The thread that made it; `None` if a client made it outside of a turn.
     thread: Option<ThreadId>,
+    /// Receives the events of its answer, if it is a model call.
+    pub(super) events: Option<AnswerSender>,
     /// Its questions to the user.
     pub(super) questions: CallElicitations,
     /// Held while the user is asked for a permission. A call that asks twice at once has one
@@ -72,9 +75,19 @@ impl OpenCalls {
 
     /// Adds a call. Without a user its questions are declined.
     pub(super) fn add(self: &Arc<Self>, user: Option<CallUser>) -> OpenCallGuard {
+        self.add_answer(user, None)
+    }
+
+    /// Adds a call whose answer may consist of events.
+    pub(super) fn add_answer(
+        self: &Arc<Self>,
+        user: Option<CallUser>,
+        events: Option<AnswerSender>,
+    ) -> OpenCallGuard {
         let call = Arc::new(OpenCall {
             id: OnceLock::new(),
             thread: user.as_ref().map(|it| it.thread),
+            events,
             questions: self.elicitations.add_call(user),
             asking: tokio::sync::Mutex::default(),
         });

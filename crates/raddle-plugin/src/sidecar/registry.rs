@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use raddle_config::{InstalledPlugin, PluginConfig};
+use raddle_core::Settings;
 use raddle_core::ports::ToolSpec;
 
 use super::folder_hash::{self, FolderStamp};
@@ -181,6 +182,29 @@ impl PluginRegistry {
             let tool = plugin.tools.iter().find(|it| it.spec.name == name)?;
             Some((plugin.clone(), tool.clone()))
         })
+    }
+
+    /// Returns the plugin with this id and its method for model calls, if it is a model provider.
+    pub(super) fn model_provider(&self, id: &str) -> Option<(Arc<OfferedPlugin>, String)> {
+        let plugins = self.plugins();
+        let plugin = plugins.get(id)?.instance.as_ref().ok()?;
+        let method = plugin.instance.plugin.manifest.model_provider.clone()?;
+        Some((plugin.clone(), method))
+    }
+
+    /// Returns the folders that the agent may write, also with their real paths.
+    pub(super) async fn writable(&self, settings: Settings) -> Vec<PathBuf> {
+        let operator = self.starter().operator.clone();
+        let folders = tokio::task::spawn_blocking(move || {
+            let mut folders = operator.workspaces(&settings);
+            let real = folders
+                .iter()
+                .filter_map(|it| std::fs::canonicalize(it).ok());
+            folders.extend(real.collect::<Vec<_>>());
+            folders
+        });
+        // Without an answer, no folder is known not to be writable.
+        folders.await.unwrap_or_else(|_| vec![PathBuf::from("/")])
     }
 
     /// Explains to the model why there is no tool with this name.
