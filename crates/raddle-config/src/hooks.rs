@@ -19,7 +19,7 @@ use raddle_core::ports::{HookEvent, HookLayer};
 use raddle_protocol::{ConfigEdit, ConfigLayerSource, MergeStrategy};
 use serde_json::Value;
 
-use self::matcher::Matcher;
+pub use self::matcher::Matcher as HookMatcher;
 use crate::config::{Config, ConfigWriter, State};
 use crate::config_error::ConfigWriteError;
 use crate::layers::{self, Layer};
@@ -63,7 +63,7 @@ pub struct Hook {
     pub current_hash: String,
     /// Hash that the user trusted.
     trusted_hash: Option<String>,
-    selection: Matcher,
+    selection: HookMatcher,
 }
 
 /// Trust in a hook.

@@ -49,7 +49,7 @@ pub use commands::{CommandConfig, CommandConfigError};
 pub use config::{Config, ConfigWriter, State};
 pub use config_error::{ConfigError, ConfigWriteError, KeyError, KeyPathError};
 pub use effective::{EffectiveConfig, letters, may_bound};
-pub use hooks::{Hook, HookConfig, HookFileError, HookSet, HookTrust};
+pub use hooks::{Hook, HookConfig, HookFileError, HookMatcher, HookSet, HookTrust};
 pub use mcp_config::McpConfig;
 pub use mcp_servers::{
     McpApproval, McpCallback, McpClientAuth, McpOauth, McpProblem, McpServer, McpServers,

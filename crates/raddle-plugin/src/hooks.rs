@@ -1,17 +1,17 @@
-//! Hooks: the operator's commands on events of threads.
+//! Hooks: the operator's commands and methods of plugins, on events of threads.
 //!
-//! All hooks of an event run at once, each in the sandbox of the thread and with a deadline. The
-//! strictest decision counts. A hook that fails decides nothing; the user is notified.
+//! All hooks of an event run at once, with a deadline; a command runs in the sandbox of the thread.
+//! The strictest decision counts. A hook that fails decides nothing; the user is notified.
 
 mod output;
 mod process;
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use raddle_config::{Hook, HookConfig, HookTrust};
 use raddle_core::ports::{
-    BoxFuture, HookCall, HookEntry, HookObserver, HookOutcome, HookRuling, HookRun, HookRunEnd,
+    BoxFuture, HookCall, HookEntry, HookEvent, HookLayer, HookObserver, HookOutcome, HookRuling, HookRun, HookRunEnd,
     HookRunStatus, Hooks,
 };
 use raddle_core::{HookPiece, ItemId};
@@ -21,21 +21,85 @@ use tokio::time::{Instant, timeout};
 
 use self::output::Decision;
 use crate::process::ProcessStarter;
+use crate::sidecar::{PluginRegistry, SelectedHook};
 
-/// The hooks of the configuration, as commands.
-pub struct CommandHooks {
+/// Limit: time of a hook of a plugin; beyond it, it decides nothing.
+const PLUGIN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The hooks of the configuration and of plugins.
+pub struct InstalledHooks {
     config: HookConfig,
     starter: Arc<ProcessStarter>,
+    plugins: PluginRegistry,
 }
 
-impl CommandHooks {
+/// A hook that is about to run.
+struct HookJob {
+    run: HookRun,
+    /// Name of the hook for the log.
+    key: String,
+    timeout: Duration,
+    decision: BoxFuture<'static, Decision>,
+}
+
+impl InstalledHooks {
     /// Creates the hooks; none runs before an event.
-    pub fn new(config: HookConfig, starter: ProcessStarter) -> Self {
-        let starter = Arc::new(starter);
-        Self { config, starter }
+    pub fn new(config: HookConfig, starter: ProcessStarter, plugins: PluginRegistry) -> Self {
+        Self {
+            config,
+            starter: Arc::new(starter),
+            plugins,
+        }
     }
 
-    /// Returns the hooks that run on an event. Logs those that the user has to trust first.
+    /// Returns all hooks that run on an event: those of the configuration first.
+    async fn jobs(&self, call: HookCall) -> Vec<HookJob> {
+        let commands = match self.config.is_known_empty() {
+            true => Vec::new(),
+            false => self.selected(&call).await,
+        };
+        let methods = self.plugins.hooks(&call).await;
+        if commands.is_empty() && methods.is_empty() {
+            return Vec::new();
+        }
+        let input = input(&call);
+        let text: Arc<[u8]> = input.to_string().into_bytes().into();
+        let call = Arc::new(call);
+        let commands = commands.into_iter().map(|hook| {
+            let (starter, call, text) = (self.starter.clone(), call.clone(), text.clone());
+            HookJob {
+                run: started_run(&hook),
+                key: hook.key.clone(),
+                timeout: hook.timeout,
+                decision: Box::pin(async move {
+                    match process::run(&starter, &hook, &call.settings, &text).await {
+                        Ok(exit) => Decision::of(call.event, &exit),
+                        Err(error) => Decision::failed(error.to_string()),
+                    }
+                }),
+            }
+        });
+        let event = call.event;
+        let mut jobs: Vec<HookJob> = commands.collect();
+        for hook in methods {
+            let order = i64::try_from(jobs.len()).unwrap_or(i64::MAX);
+            let input = input.clone();
+            jobs.push(HookJob {
+                run: plugin_run(&hook, event, order),
+                key: hook.key(),
+                timeout: PLUGIN_TIMEOUT,
+                decision: Box::pin(async move {
+                    match hook.call(input, PLUGIN_TIMEOUT).await {
+                        Ok(answer) => Decision::of_result(event, &answer),
+                        Err(error) => Decision::failed(error.to_string()),
+                    }
+                }),
+            });
+        }
+        jobs
+    }
+
+    /// Returns the commands that run on an event. Logs those that the user has to trust first.
     async fn selected(&self, call: &HookCall) -> Vec<Hook> {
         let config = self.config.clone();
         let loaded = tokio::task::spawn_blocking(move || config.load()).await;
@@ -65,36 +129,27 @@ impl CommandHooks {
     }
 }
 
-impl Hooks for CommandHooks {
+impl Hooks for InstalledHooks {
     fn run<'a>(
         &'a self,
         call: HookCall,
         observer: &'a dyn HookObserver,
     ) -> BoxFuture<'a, HookOutcome> {
         Box::pin(async move {
-            let hooks = self.selected(&call).await;
-            if hooks.is_empty() {
-                return HookOutcome::default();
-            }
-            let call = Arc::new(call);
-            let input: Arc<[u8]> = input(&call).to_string().into_bytes().into();
+            let jobs = self.jobs(call).await;
             let mut runs = JoinSet::new();
-            for (at, hook) in hooks.into_iter().enumerate() {
+            for (at, job) in jobs.into_iter().enumerate() {
                 let started = Instant::now();
-                let run = started_run(&hook);
-                observer.observe(run.clone()).await;
-                let (starter, call, input) = (self.starter.clone(), call.clone(), input.clone());
+                observer.observe(job.run.clone()).await;
                 runs.spawn(async move {
-                    let running = process::run(&starter, &hook, &call.settings, &input);
-                    let decision = match timeout(hook.timeout, running).await {
-                        Ok(Ok(exit)) => Decision::of(call.event, &exit),
-                        Ok(Err(error)) => Decision::failed(error.to_string()),
+                    let decision = match timeout(job.timeout, job.decision).await {
+                        Ok(decision) => decision,
                         Err(_) => {
-                            let seconds = hook.timeout.as_secs();
+                            let seconds = job.timeout.as_secs();
                             Decision::failed(format!("it was ended after {seconds} s"))
                         }
                     };
-                    (at, started, run, hook.key, decision)
+                    (at, started, job.run, job.key, decision)
                 });
             }
             let mut decisions = Vec::new();
@@ -119,7 +174,7 @@ impl Hooks for CommandHooks {
     }
 
     fn is_empty(&self) -> bool {
-        self.config.is_known_empty()
+        self.config.is_known_empty() && self.plugins.is_known_empty()
     }
 }
 
@@ -180,6 +235,19 @@ fn started_run(hook: &Hook) -> HookRun {
         layer: hook.layer,
         source_path: hook.source_path.display().to_string(),
         status_message: hook.status_message.clone(),
+        started_at: seconds_now(),
+        end: None,
+    }
+}
+
+fn plugin_run(hook: &SelectedHook, event: HookEvent, display_order: i64) -> HookRun {
+    HookRun {
+        id: ItemId::mint().to_string(),
+        event,
+        display_order,
+        layer: HookLayer::User,
+        source_path: hook.manifest_path().display().to_string(),
+        status_message: None,
         started_at: seconds_now(),
         end: None,
     }

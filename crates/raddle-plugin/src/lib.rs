@@ -13,7 +13,8 @@
 //! [`PluginTools`] adds the tools of sidecar plugins, which [`PluginRegistry`] runs when they are
 //! called. [`test_plugin`] starts a plugin and checks it against its contract.
 //!
-//! [`CommandHooks`] runs the operator's commands on events of threads, behind the port for hooks.
+//! [`InstalledHooks`] runs the operator's commands and methods of plugins on events of threads, behind
+//! the port for hooks.
 //!
 //! Below: the crate `rmcp` for the protocol, `raddle-sandbox` for the processes, and `raddle-rpc`
 //! for the connection of the server mode. Above: the binary, which connects it to the agent.
@@ -30,7 +31,7 @@ mod sidecar;
 mod stderr_log;
 mod vendor_name;
 
-pub use hooks::CommandHooks;
+pub use hooks::InstalledHooks;
 pub use mcp::{McpRegistry, McpTools, ServerFailure, ServerOffer, ServerTest, log_in, log_out};
 pub use process::{NetworkAccess, Operator, ProcessStarter};
 pub use sidecar::{

@@ -13,7 +13,7 @@ use raddle_core::ports::{
 };
 use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, Settings, ThreadId, TurnId};
 use raddle_plugin::{
-    CommandHooks, McpRegistry, McpTools, NetworkAccess, PluginModels, PluginRegistry, PluginTools,
+    InstalledHooks, McpRegistry, McpTools, NetworkAccess, PluginModels, PluginRegistry, PluginTools,
     ProcessStarter,
 };
 use raddle_providers::clock::now;
@@ -57,7 +57,7 @@ pub(crate) fn open(
     let sandbox_service = sandbox.clone();
     let mcp = McpRegistry::new(mcp, starter.clone(), home);
     let plugins = PluginRegistry::new(plugins, starter.clone(), home);
-    let hooks = CommandHooks::new(hooks, starter);
+    let hooks = InstalledHooks::new(hooks, starter, plugins.clone());
     let built_in = BuiltInTools::new(raddle_tools::Options {
         launcher,
         sandbox,

@@ -7,7 +7,8 @@ const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 /// Selection of events by names.
 #[derive(Clone, Debug)]
-pub(super) enum Matcher {
+pub enum Matcher {
+    /// All events.
     All,
     /// Exactly these names.
     Names(Vec<String>),
@@ -17,7 +18,7 @@ pub(super) enum Matcher {
 
 impl Matcher {
     /// Parses a matcher: names separated by `|`, or else a regular expression.
-    pub(super) fn parse(text: &str) -> Result<Self, regex::Error> {
+    pub fn parse(text: &str) -> Result<Self, regex::Error> {
         if text.is_empty() || text == "*" {
             return Ok(Self::All);
         }
@@ -31,7 +32,8 @@ impl Matcher {
         Ok(Self::Pattern(Box::new(pattern?)))
     }
 
-    pub(super) fn selects(&self, subjects: &[String]) -> bool {
+    /// Whether one of these names is selected.
+    pub fn selects(&self, subjects: &[String]) -> bool {
         match self {
             Self::All => true,
             Self::Names(names) => subjects.iter().any(|it| names.contains(it)),

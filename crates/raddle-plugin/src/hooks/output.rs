@@ -71,6 +71,17 @@ impl Decision {
         }
     }
 
+    /// Reads the result of a plugin's method: an object, or text for the model.
+    pub(super) fn of_result(event: HookEvent, result: &Value) -> Self {
+        match result {
+            Value::Null => Self::default(),
+            Value::Object(_) => Self::of_answer(event, result),
+            Value::String(text) if text.trim().is_empty() => Self::default(),
+            Value::String(text) => Self::default().with_context(text),
+            _ => Self::failed("its result must be an object, a text or null".to_owned()),
+        }
+    }
+
     /// Reads the JSON object that a hook printed.
     fn of_answer(event: HookEvent, answer: &Value) -> Self {
         let text = |value: &Value, key: &str| {

@@ -190,6 +190,7 @@ mod tests {
             permissions: vec!["workspace.read".to_owned()],
             methods: Vec::new(),
             tools: Vec::new(),
+            hooks: Vec::new(),
             model_provider: None,
             warnings: Vec::new(),
         };

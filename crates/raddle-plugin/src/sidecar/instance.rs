@@ -42,7 +42,7 @@ const FAILURE_BYTES_MAX: usize = 4 << 10;
 
 /// Reason why a call of a plugin has no result.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PluginToolError {
+pub(crate) enum PluginToolError {
     #[error("it was stopped")]
     Stopped,
     #[error("it did not answer within {} s", .0.as_secs())]

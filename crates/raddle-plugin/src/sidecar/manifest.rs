@@ -1,5 +1,6 @@
 //! The manifest of a plugin, `plugin.toml`.
 
+mod hooks;
 mod model_provider;
 mod tools;
 
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use toml::Table;
 
+pub use self::hooks::PluginHook;
 pub use self::tools::PluginTool;
 
 /// Name of the manifest in the folder of a plugin.
@@ -50,6 +52,8 @@ pub struct Manifest {
     pub methods: Vec<PluginMethod>,
     /// Tools that the plugin offers to the model.
     pub tools: Vec<PluginTool>,
+    /// Methods that are called on events of threads.
+    pub hooks: Vec<PluginHook>,
     /// Method that answers model calls, if the plugin is a model provider.
     pub model_provider: Option<String>,
     /// Keys that are not known, as sentences for the author.
@@ -154,6 +158,7 @@ impl Manifest {
         };
         let methods = methods(&mut contributions, &mut warnings)?;
         let tools = tools::take(&mut contributions, &mut warnings)?;
+        let hooks = hooks::take(&mut contributions, &mut warnings)?;
         let model_provider = model_provider::take(&mut contributions, &mut warnings)?;
         warn_of(&contributions, "contributions.", &mut warnings);
         warn_of(keys, "", &mut warnings);
@@ -164,6 +169,7 @@ impl Manifest {
             permissions,
             methods,
             tools,
+            hooks,
             model_provider,
             warnings,
         })

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use raddle_config::{InstalledPlugin, PluginConfig};
 use raddle_core::Settings;
-use raddle_core::ports::ToolSpec;
+use raddle_core::ports::{HookCall, ToolSpec};
 
 use super::folder_hash::{self, FolderStamp};
 use super::inspection::InspectedPlugin;
 use super::instance::PluginInstance;
 use super::manifest::PluginTool;
+use super::selected_hook::SelectedHook;
 use super::tool_name::{model_name, prefix_of};
 use super::trust::{PluginTrust, plugin_trust};
 use crate::log_file::{self, LogFile};
@@ -182,6 +183,41 @@ impl PluginRegistry {
             let tool = plugin.tools.iter().find(|it| it.spec.name == name)?;
             Some((plugin.clone(), tool.clone()))
         })
+    }
+
+    /// Whether it is known without waiting for the disk that no plugin is enabled.
+    pub(crate) fn is_known_empty(&self) -> bool {
+        self.inner.config.is_known_empty() && self.is_empty()
+    }
+
+    /// Returns the hooks of plugins that run on an event, in the order of ids and manifests.
+    pub(crate) async fn hooks(&self, call: &HookCall) -> Vec<SelectedHook> {
+        if !self.refresh().await {
+            return Vec::new();
+        }
+        let has_hooks = |it: &&Arc<OfferedPlugin>| {
+            let mut hooks = it.instance.plugin.manifest.hooks.iter();
+            hooks.any(|it| it.selects(call))
+        };
+        let plugins: Vec<Arc<OfferedPlugin>> = {
+            let plugins = self.plugins();
+            let offered = plugins.values().filter_map(|it| it.instance.as_ref().ok());
+            offered.filter(has_hooks).cloned().collect()
+        };
+        if plugins.is_empty() {
+            return Vec::new();
+        }
+        let writable = self.writable(call.settings.clone()).await;
+        let selected = plugins.iter().flat_map(|plugin| {
+            let hooks = plugin.instance.plugin.manifest.hooks.iter();
+            let hooks = hooks.filter(|it| it.selects(call));
+            hooks.map(|it| SelectedHook {
+                instance: plugin.instance.clone(),
+                method: it.method.clone(),
+                writable: writable.clone(),
+            })
+        });
+        selected.collect()
     }
 
     /// Returns the plugin with this id and its method for model calls, if it is a model provider.

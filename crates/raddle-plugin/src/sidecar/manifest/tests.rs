@@ -23,7 +23,8 @@ fn three_keys_are_enough() {
         permissions: Vec::new(),
         methods: Vec::new(),
         tools: Vec::new(),
-        model_provider: None,
+        hooks: Vec::new(),
+            model_provider: None,
         warnings: Vec::new(),
     };
     assert_eq!(manifest, expected);

@@ -41,9 +41,16 @@ def hang(params):
     threading.Event().wait()
 
 
+def check(params):
+    if "forbidden" not in params["tool_input"]:
+        return None
+    return {"decision": "block", "reason": "not today"}
+
+
 METHODS = {
     "plugin/health": lambda params: {"ok": True, "plugin_id": "org.example", "version": "1"},
     "plugin/shutdown": lambda params: {"ok": True},
+    "check": check,
     "greet": greet,
     "die": die,
     "hang": hang,

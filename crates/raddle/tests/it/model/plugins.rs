@@ -29,6 +29,10 @@ impl PluginClient {
                  description = 'Test.'\n"
             ));
         }
+        manifest.push_str(
+            "[[contributions.hooks]]\nevent = 'PreToolUse'\nmatcher = 'plugin__.*'\n\
+             method = 'check'\n",
+        );
         // In `/tmp` it would be in a folder that some threads may write.
         let folder = TempDir::new_in("/var/tmp").expect("a folder");
         fs::write(folder.path().join("plugin.toml"), manifest).expect("a manifest");
@@ -213,4 +217,22 @@ fn a_plugin_that_hangs_or_dies_costs_its_own_call() {
     let log = plugin.raddle(&["plugin", "logs", "org.example"]);
     assert!(log.contains("\nthis is the end\n"), "{log}");
     assert_eq!(log.matches("the plugin is started").count(), 2, "{log}");
+}
+
+#[test]
+fn a_hook_of_a_plugin_rejects_a_call() {
+    let mut plugin = PluginClient::start();
+    let (_, item) = plugin.call("echo", &json!({ "n": 1 }));
+    assert_eq!(item["status"], "completed", "{item}");
+    plugin.begin("echo", &json!({ "forbidden": true }));
+    let messages = plugin.client.until(|it| it["method"] == "turn/completed");
+    let is_run = |it: &&Value| it["method"] == "hook/completed";
+    let run = messages.iter().find(is_run).expect("a run of the hook");
+    let run = &run["params"]["run"];
+    assert_eq!(run["status"], "blocked", "{run}");
+    assert_eq!(run["entries"][0]["text"], "not today", "{run}");
+    let source = run["sourcePath"].as_str().unwrap_or_default();
+    assert!(source.ends_with("/plugin.toml"), "{run}");
+    let output = plugin.last_output();
+    assert!(output.contains("not today"), "{output}");
 }
