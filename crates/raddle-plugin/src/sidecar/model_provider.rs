@@ -40,6 +40,36 @@ impl PluginModels {
             registry,
         }
     }
+
+    /// Chooses the provider of a prompt.
+    async fn route(&self, prompt: Prompt) -> AnswerState {
+        let (provider, model) = {
+            let settings = &prompt.settings;
+            let (provider, model) = (settings.provider.as_deref(), settings.model.as_deref());
+            self.providers.names(provider, model).await
+        };
+        let registry = &self.registry;
+        let plugin = provider.and_then(|it| registry.model_provider(&it));
+        match plugin {
+            None => AnswerState::Other(self.others.call(prompt)),
+            Some((plugin, method)) => {
+                let writable = registry.writable(prompt.settings.clone()).await;
+                let arguments = request::params(&prompt, model.as_deref().unwrap_or_default());
+                let (sender, incoming) = answer_channel::channel();
+                let call = PluginCall {
+                    method,
+                    arguments,
+                    user: None,
+                    limit: ANSWER_TIMEOUT,
+                    events: Some(sender),
+                    // Dropping the answer abandons the call.
+                    stopped: Box::pin(std::future::pending()),
+                    writable,
+                };
+                AnswerState::Plugin(Box::new(PluginAnswer::new(plugin, call, incoming)))
+            }
+        }
+    }
 }
 
 impl Model for PluginModels {
@@ -85,38 +115,6 @@ enum AnswerError {
     Call(#[from] PluginToolError),
 }
 
-impl RoutedAnswer {
-    /// Chooses the provider of a prompt.
-    async fn route(&self, prompt: Prompt) -> AnswerState {
-        let (provider, model) = {
-            let settings = &prompt.settings;
-            let (provider, model) = (settings.provider.as_deref(), settings.model.as_deref());
-            self.models.providers.names(provider, model).await
-        };
-        let registry = &self.models.registry;
-        let plugin = provider.and_then(|it| registry.model_provider(&it));
-        match plugin {
-            None => AnswerState::Other(self.models.others.call(prompt)),
-            Some((plugin, method)) => {
-                let writable = registry.writable(prompt.settings.clone()).await;
-                let arguments = request::params(&prompt, model.as_deref().unwrap_or_default());
-                let (sender, incoming) = answer_channel::channel();
-                let call = PluginCall {
-                    method,
-                    arguments,
-                    user: None,
-                    limit: ANSWER_TIMEOUT,
-                    events: Some(sender),
-                    // Dropping the answer abandons the call.
-                    stopped: Box::pin(std::future::pending()),
-                    writable,
-                };
-                AnswerState::Plugin(Box::new(PluginAnswer::new(plugin, call, incoming)))
-            }
-        }
-    }
-}
-
 impl ModelAnswer for RoutedAnswer {
     fn next(&mut self) -> BoxFuture<'_, ModelEvent> {
         Box::pin(async move {
@@ -125,7 +123,7 @@ impl ModelAnswer for RoutedAnswer {
                     AnswerState::Requested(_) => {
                         let state = std::mem::replace(&mut self.state, AnswerState::Done);
                         if let AnswerState::Requested(prompt) = state {
-                            self.state = self.route(*prompt).await;
+                            self.state = self.models.route(*prompt).await;
                         }
                     }
                     AnswerState::Other(answer) => return answer.next().await,
