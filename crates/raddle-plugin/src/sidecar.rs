@@ -18,6 +18,8 @@ mod instance;
 mod launch;
 mod manifest;
 mod open_calls;
+mod permission_store;
+mod plugin_file;
 mod registry;
 mod session;
 mod tool_name;
@@ -28,6 +30,8 @@ pub use conformance::{ContractViolation, PluginTest, PluginTestOptions, TestStep
 pub use folder_hash::{FolderError, FolderHash};
 pub use inspection::{InspectedPlugin, InspectionError};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, PluginMethod, PluginTool};
+pub use permission_store::{PermissionApproval, PermissionStore};
+pub use plugin_file::PluginFileError;
 pub use registry::{PluginRegistry, plugin_log};
 pub use tools::PluginTools;
 pub use trust::{PluginTrust, UntrustedReason, plugin_trust};

@@ -134,11 +134,17 @@ impl RunningPlugin {
 }
 
 impl PluginInstance {
-    pub(super) fn new(plugin: InspectedPlugin, starter: ProcessStarter, log: LogFile) -> Arc<Self> {
-        let manifest = Arc::new(plugin.manifest.clone());
+    /// Creates the instance; nothing is started yet. `home` contains the files of plugins.
+    pub(super) fn new(
+        plugin: InspectedPlugin,
+        starter: ProcessStarter,
+        log: LogFile,
+        home: &Path,
+    ) -> Arc<Self> {
+        let host = Arc::new(PluginHost::new(&plugin, log.clone(), home));
         Arc::new(Self {
-            host: Arc::new(PluginHost::new(manifest.clone(), log.clone())),
-            manifest,
+            manifest: host.manifest.clone(),
+            host,
             plugin,
             starter,
             log,
