@@ -244,7 +244,9 @@ impl HookConfig {
             metadata.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
         };
         let is_empty = |layer: &Layer| {
-            let json = layer.file().map(|it| Path::new(it).with_file_name(HOOKS_FILE));
+            let json = layer
+                .file()
+                .map(|it| Path::new(it).with_file_name(HOOKS_FILE));
             !layer.table.contains_key(HOOKS_TABLE) && json.is_none_or(|it| is_absent(&it))
         };
         let state = self.config.without_blocking();

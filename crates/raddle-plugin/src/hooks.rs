@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use raddle_config::{Hook, HookConfig, HookTrust};
 use raddle_core::ports::{
-    BoxFuture, HookCall, HookEntry, HookEvent, HookLayer, HookObserver, HookOutcome, HookRuling, HookRun, HookRunEnd,
-    HookRunStatus, Hooks,
+    BoxFuture, HookCall, HookEntry, HookEvent, HookLayer, HookObserver, HookOutcome, HookRuling,
+    HookRun, HookRunEnd, HookRunStatus, Hooks,
 };
 use raddle_core::{HookPiece, ItemId};
 use serde_json::{Map, Value};

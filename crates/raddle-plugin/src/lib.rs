@@ -36,7 +36,7 @@ pub use mcp::{McpRegistry, McpTools, ServerFailure, ServerOffer, ServerTest, log
 pub use process::{NetworkAccess, Operator, ProcessStarter};
 pub use sidecar::{
     ContractViolation, FolderError, FolderHash, InspectedPlugin, InspectionError, MANIFEST_FILE,
-    Manifest, ManifestError, PluginMethod, PluginModels, PluginRegistry, PluginTest, PluginTestOptions,
-    PluginTool, PluginTools, PluginTrust, TestStep, UntrustedReason, plugin_log, plugin_trust,
-    test_plugin,
+    Manifest, ManifestError, PermissionApproval, PermissionStore, PluginFileError, PluginMethod,
+    PluginModels, PluginRegistry, PluginTest, PluginTestOptions, PluginTool, PluginTools,
+    PluginTrust, TestStep, UntrustedReason, plugin_log, plugin_trust, test_plugin,
 };

@@ -34,7 +34,7 @@ pub(crate) use mcp_server::McpServer;
 pub(crate) use model::{ModelCommand, ModelList};
 pub(crate) use plugin::{
     PluginAdd, PluginCommand, PluginId, PluginLanguage, PluginList, PluginLogs, PluginNew,
-    PluginTest,
+    PluginRevoke, PluginTest,
 };
 pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use shell::{Completions, Man};

@@ -70,9 +70,15 @@ mod tests {
     /// Command lines of a server, and others that contain its name.
     const LINES: [(&str, bool); 12] = [
         ("raddle app-server", true),
-        ("codex -c model=x app-server -c model=y --listen unix://", true),
+        (
+            "codex -c model=x app-server -c model=y --listen unix://",
+            true,
+        ),
         ("raddle --enable a app-server --disable b --enable c", true),
-        ("raddle app-server --listen stdio:// --listen ws://127.0.0.1:1", true),
+        (
+            "raddle app-server --listen stdio:// --listen ws://127.0.0.1:1",
+            true,
+        ),
         ("raddle app-server generate-ts --out x --experimental", true),
         ("raddle exec app-server", false),
         ("raddle --enable exec app-server", true),

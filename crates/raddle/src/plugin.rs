@@ -4,6 +4,7 @@ mod install;
 mod list;
 mod logs;
 mod new;
+mod revoke;
 mod test;
 
 use std::process::ExitCode;
@@ -27,6 +28,7 @@ pub(crate) fn run(overrides: Vec<Override>, command: PluginCommand) -> Result<Ex
         PluginCommand::Enable(args) => install::enable(&opened(overrides)?, &args.id, true),
         PluginCommand::Disable(args) => install::enable(&opened(overrides)?, &args.id, false),
         PluginCommand::Trust(args) => install::trust(&opened(overrides)?, &args.id),
+        PluginCommand::Revoke(args) => revoke::run(&opened(overrides)?, &args),
         PluginCommand::Remove(args) => install::remove(&opened(overrides)?, &args.id),
         PluginCommand::Logs(args) => logs::run(&opened(overrides)?, &args),
     }

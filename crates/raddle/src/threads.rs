@@ -13,8 +13,8 @@ use raddle_core::ports::{
 };
 use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, Settings, ThreadId, TurnId};
 use raddle_plugin::{
-    InstalledHooks, McpRegistry, McpTools, NetworkAccess, PluginModels, PluginRegistry, PluginTools,
-    ProcessStarter,
+    InstalledHooks, McpRegistry, McpTools, NetworkAccess, PluginModels, PluginRegistry,
+    PluginTools, ProcessStarter,
 };
 use raddle_providers::clock::now;
 use raddle_providers::{ConfiguredModels, VendorClient};

@@ -112,10 +112,7 @@ impl Elicitations {
         result.unwrap_or_else(|reason| self.decline(&reason))
     }
 
-    async fn try_ask(
-        &self,
-        params: ElicitRequestParams,
-    ) -> Result<ElicitResult, DeclineReason> {
+    async fn try_ask(&self, params: ElicitRequestParams) -> Result<ElicitResult, DeclineReason> {
         let call = self.only_call()?;
         self.try_ask_for(&call, params).await
     }

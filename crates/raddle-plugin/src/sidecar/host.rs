@@ -1,18 +1,22 @@
-//! The host's side of an installed plugin: approvals of its permissions, and its log.
+//! The host's side of an installed plugin: the methods that the plugin may call, and its log.
 
-use std::collections::BTreeSet;
+mod permissions;
+
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use raddle_core::ports::BoxFuture;
 use raddle_rpc::{ErrorObject, code};
-use rmcp::model::ElicitRequestParams;
-use serde_json::{Value, json};
+use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use super::frame::FrameFault;
+use super::inspection::InspectedPlugin;
 use super::manifest::Manifest;
 use super::open_calls::OpenCalls;
+use super::permission_store::PermissionStore;
 use super::session::HostMethods;
 use crate::log_budget::LogBudget;
 use crate::log_file::LogFile;
@@ -20,81 +24,53 @@ use crate::log_file::LogFile;
 /// The notification with an event of a model's answer.
 const MODEL_EVENT: &str = "model/event";
 
+/// Limit: calls of one plugin that use the disk at a time; beyond it, they wait.
+const DISK_CALLS_MAX: usize = 4;
+
 /// The host of one plugin, across restarts of its process.
 pub(super) struct PluginHost {
     pub(super) manifest: Arc<Manifest>,
+    /// Hash of the trusted files, which approvals are for.
+    hash: String,
     /// The calls of the plugin, and the questions that belong to them.
     pub(super) calls: Arc<OpenCalls>,
-    pub(super) log: LogFile,
+    log: LogFile,
     /// Events that the plugin causes in its log.
-    pub(super) log_budget: LogBudget,
-    /// Permissions that the user approved.
-    approved: Mutex<BTreeSet<String>>,
+    log_budget: LogBudget,
+    permissions: PermissionStore,
+    disk: Semaphore,
 }
 
 impl PluginHost {
-    pub(super) fn new(manifest: Arc<Manifest>, log: LogFile) -> Self {
+    /// Creates the host of a plugin, whose files are in this home.
+    pub(super) fn new(plugin: &InspectedPlugin, log: LogFile, home: &Path) -> Self {
+        let manifest = Arc::new(plugin.manifest.clone());
         Self {
+            hash: plugin.hash.text.clone(),
             calls: OpenCalls::new(manifest.id.clone()),
-            manifest,
             log,
             log_budget: LogBudget::default(),
-            approved: Mutex::default(),
+            permissions: PermissionStore::of(home, &manifest.id),
+            manifest,
+            disk: Semaphore::new(DISK_CALLS_MAX),
         }
     }
 
-    fn approved(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.approved.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Asks the user for a permission, in the middle of a call.
-    async fn approval(&self, params: &Value) -> Result<Value, ErrorObject> {
-        let Some(permission) = params["permission"].as_str() else {
-            let message =
-                "`permission` must be a string, as in {\"permission\": \"workspace.read\"}";
-            return Err(ErrorObject::new(code::INVALID_PARAMS, message));
+    /// Runs work that blocks on the disk. Its error is one of the host, and is logged.
+    async fn on_disk<T: Send + 'static, E: Display + Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, E> + Send + 'static,
+    ) -> Result<T, ErrorObject> {
+        // The semaphore is never closed.
+        let _permit = self.disk.acquire().await;
+        let failed = |error: &dyn Display| {
+            self.note(&format!("a call of the host failed: {error}"));
+            ErrorObject::new(code::INTERNAL, error.to_string())
         };
-        if !self.manifest.permissions.iter().any(|it| it == permission) {
-            self.note(&format!(
-                "the permission {permission:?} is denied, because `permissions` in plugin.toml \
-                 does not list it"
-            ));
-            return Ok(json!({ "approved": false }));
+        match tokio::task::spawn_blocking(work).await {
+            Ok(result) => result.map_err(|error| failed(&error)),
+            Err(error) => Err(failed(&error)),
         }
-        if self.approved().contains(permission) {
-            return Ok(json!({ "approved": true }));
-        }
-        let not_asked = |reason: &dyn Display| {
-            let message = format!("the user is not asked: {reason}");
-            self.note(&format!("permission {permission}: {message}"));
-            ErrorObject::new(code::INVALID_REQUEST, message)
-        };
-        let call = self.calls.find(params).map_err(|it| not_asked(&it))?;
-        let _asking = call.asking.lock().await;
-        // Another question for it may have been answered meanwhile.
-        if self.approved().contains(permission) {
-            return Ok(json!({ "approved": true }));
-        }
-        let question = self.question(permission)?;
-        let accepted_by = call.questions.accepted_by(&question).await;
-        let is_approved = accepted_by.map_err(|it| not_asked(&it))?.is_some();
-        if is_approved {
-            self.approved().insert(permission.to_owned());
-        }
-        Ok(json!({ "approved": is_approved }))
-    }
-
-    /// Returns the question for a permission: a form without fields, to accept or to decline.
-    fn question(&self, permission: &str) -> Result<ElicitRequestParams, ErrorObject> {
-        let Manifest { id, version, .. } = &*self.manifest;
-        let message = format!("The plugin {id} {version} asks for the permission {permission}.");
-        let question = json!({
-            "mode": "form",
-            "message": message,
-            "requestedSchema": { "type": "object", "properties": {} },
-        });
-        serde_json::from_value(question)
-            .map_err(|error| ErrorObject::new(code::INTERNAL, error.to_string()))
     }
 
     /// Writes an event that the plugin caused to its log, unless it causes too many.
@@ -111,6 +87,14 @@ impl PluginHost {
     }
 }
 
+fn invalid_params(message: impl Into<String>) -> ErrorObject {
+    ErrorObject::new(code::INVALID_PARAMS, message.into())
+}
+
+fn refused(message: impl Into<String>) -> ErrorObject {
+    ErrorObject::new(code::INVALID_REQUEST, message.into())
+}
+
 impl HostMethods for PluginHost {
     fn call<'a>(
         &'a self,
@@ -119,7 +103,7 @@ impl HostMethods for PluginHost {
     ) -> BoxFuture<'a, Result<Value, ErrorObject>> {
         Box::pin(async move {
             match method {
-                "host/request_approval" => self.approval(&params).await,
+                "host/request_approval" => self.request_approval(&params).await,
                 method => {
                     let message = format!("the host has no method `{method}`");
                     Err(ErrorObject::new(code::METHOD_NOT_FOUND, message))
@@ -150,89 +134,4 @@ impl HostMethods for PluginHost {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use raddle_core::ports::QuestionSink;
-    use raddle_core::{Ask, RequestAnswer, Resolution, ThreadId};
-
-    use super::*;
-    use crate::mcp::CallUser;
-
-    /// A user that answers every question with this action.
-    struct FakeUser {
-        action: &'static str,
-        asked: AtomicUsize,
-    }
-
-    impl QuestionSink for FakeUser {
-        fn ask(&self, ask: Ask) -> BoxFuture<'static, Resolution> {
-            let Ask::Elicitation(question) = ask else {
-                panic!("another question");
-            };
-            assert_eq!(question.server, "org.example");
-            let message = "The plugin org.example 1 asks for the permission workspace.read.";
-            assert_eq!(question.body["message"], message);
-            self.asked.fetch_add(1, Ordering::Relaxed);
-            let body = json!({ "action": self.action });
-            Box::pin(std::future::ready(Resolution::Answered {
-                by: "me".to_owned(),
-                answer: Box::new(RequestAnswer::Elicitation { body }),
-            }))
-        }
-    }
-
-    fn host(folder: &std::path::Path) -> PluginHost {
-        let manifest = Manifest {
-            id: "org.example".to_owned(),
-            version: "1".to_owned(),
-            entrypoint: vec!["x".to_owned()],
-            permissions: vec!["workspace.read".to_owned()],
-            methods: Vec::new(),
-            tools: Vec::new(),
-            hooks: Vec::new(),
-            model_provider: None,
-            warnings: Vec::new(),
-        };
-        PluginHost::new(Arc::new(manifest), LogFile::open(folder.join("log")))
-    }
-
-    async fn ask(host: &PluginHost, permission: &str) -> Result<Value, String> {
-        let params = json!({ "permission": permission });
-        let answer = host.call("host/request_approval", params).await;
-        answer.map_err(|error| error.message.into_owned())
-    }
-
-    #[tokio::test]
-    async fn a_permission_is_asked_in_a_call_and_an_approval_is_remembered() {
-        let folder = tempfile::TempDir::new().expect("a folder");
-        let approved = |it: bool| Ok(json!({ "approved": it }));
-        for (action, is_approved, questions) in [("accept", true, 1), ("decline", false, 3)] {
-            let host = host(folder.path());
-            let error = ask(&host, "workspace.read")
-                .await
-                .expect_err("no call is open");
-            let expected = "the user is not asked: no call of the plugin is open; call the host in \
-                            the middle of a call";
-            assert_eq!(error, expected);
-            let user = Arc::new(FakeUser {
-                action,
-                asked: AtomicUsize::new(0),
-            });
-            let call = host.calls.add(Some(CallUser {
-                thread: ThreadId::mint(),
-                questions: user.clone(),
-            }));
-            for _ in 0..3 {
-                let answer = ask(&host, "workspace.read").await;
-                assert_eq!(answer, approved(is_approved), "{action}");
-            }
-            // The manifest does not list it.
-            assert_eq!(ask(&host, "command.run").await, approved(false));
-            assert_eq!(user.asked.load(Ordering::Relaxed), questions, "{action}");
-            drop(call);
-            let later = ask(&host, "workspace.read").await;
-            assert_eq!(later.is_ok(), is_approved, "{action}");
-        }
-    }
-}
+mod tests;

@@ -140,11 +140,17 @@ impl RunningPlugin {
 }
 
 impl PluginInstance {
-    pub(super) fn new(plugin: InspectedPlugin, starter: ProcessStarter, log: LogFile) -> Arc<Self> {
-        let manifest = Arc::new(plugin.manifest.clone());
+    /// Creates the instance; nothing is started yet. `home` contains the files of plugins.
+    pub(super) fn new(
+        plugin: InspectedPlugin,
+        starter: ProcessStarter,
+        log: LogFile,
+        home: &Path,
+    ) -> Arc<Self> {
+        let host = Arc::new(PluginHost::new(&plugin, log.clone(), home));
         Arc::new(Self {
-            host: Arc::new(PluginHost::new(manifest.clone(), log.clone())),
-            manifest,
+            manifest: host.manifest.clone(),
+            host,
             plugin,
             starter,
             log,
@@ -163,7 +169,7 @@ impl PluginInstance {
         mut call: PluginCall,
     ) -> Result<Value, PluginToolError> {
         // From now on the process is neither idle nor checked.
-        let open = self.host.calls.add_answer(call.user, call.events);
+        let open = self.host.calls.add(call.user, call.events);
         let running = tokio::select! {
             biased;
             running = self.running(&call.writable) => running?,

@@ -73,13 +73,9 @@ impl OpenCalls {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a call. Without a user its questions are declined.
-    pub(super) fn add(self: &Arc<Self>, user: Option<CallUser>) -> OpenCallGuard {
-        self.add_answer(user, None)
-    }
-
-    /// Adds a call whose answer may consist of events.
-    pub(super) fn add_answer(
+    /// Adds a call. Without a user its questions are declined. The events are those of a model's
+    /// answer.
+    pub(super) fn add(
         self: &Arc<Self>,
         user: Option<CallUser>,
         events: Option<AnswerSender>,
@@ -180,10 +176,11 @@ mod tests {
         let calls = OpenCalls::new("org.example".to_owned());
         let (first, second) = (ThreadId::mint(), ThreadId::mint());
         let open = |id: &str, thread: Option<ThreadId>| {
-            let guard = calls.add(thread.map(|thread| CallUser {
+            let user = thread.map(|thread| CallUser {
                 thread,
                 questions: Arc::new(UnaskedUser),
-            }));
+            });
+            let guard = calls.add(user, None);
             guard.set_id(id);
             guard
         };

@@ -12,6 +12,7 @@ use super::folder_hash::{self, FolderStamp};
 use super::inspection::InspectedPlugin;
 use super::instance::PluginInstance;
 use super::manifest::PluginTool;
+use super::plugin_file::plugin_path;
 use super::selected_hook::SelectedHook;
 use super::tool_name::{model_name, prefix_of};
 use super::trust::{PluginTrust, plugin_trust};
@@ -163,7 +164,8 @@ impl PluginRegistry {
         });
         let tools = tools.collect();
         let log = LogFile::open(log_path(&self.inner.home, id));
-        let instance = PluginInstance::new(plugin, self.inner.starter.clone(), log);
+        let (starter, home) = (self.inner.starter.clone(), &self.inner.home);
+        let instance = PluginInstance::new(plugin, starter, log, home);
         Arc::new(OfferedPlugin { instance, tools })
     }
 
@@ -281,9 +283,7 @@ fn read_plugin(installed: &InstalledPlugin, loaded: Option<&LoadedPlugin>) -> Re
 
 /// Returns the path of a plugin's log.
 fn log_path(home: &Path, id: &str) -> PathBuf {
-    // The id of a configuration may be no valid one.
-    let name = id.replace('/', "_");
-    home.join("plugins").join(format!("{name}.log"))
+    plugin_path(home, id, "log")
 }
 
 /// Returns the log of a plugin: its stderr and the events of its process. It may block on the disk.

@@ -31,6 +31,10 @@ pub(crate) enum PluginCommand {
     Disable(PluginId),
     /// Trust the files of a plugin as they are now
     Trust(PluginId),
+    /// Withdraw the approval of a plugin's permission, or of all
+    ///
+    /// A server that runs applies it at once. The plugin may ask for the permission again.
+    Revoke(PluginRevoke),
     /// Remove a plugin from your config.toml; its folder stays
     Remove(PluginId),
     /// Print the log of a plugin: its stderr, and when and why its process ended
@@ -67,6 +71,17 @@ pub(crate) struct PluginId {
     /// Id of the plugin, as `raddle plugin list` prints it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PluginRevoke {
+    /// Id of the plugin, as `raddle plugin list` prints it
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+
+    /// Permission, such as workspace.read; all if left out
+    #[arg(value_name = "PERMISSION")]
+    pub(crate) permission: Option<String>,
 }
 
 #[derive(Debug, Args)]

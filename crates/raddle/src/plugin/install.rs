@@ -4,11 +4,12 @@ use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use raddle_config::{Configuration, InstalledPlugin, WrittenValue};
-use raddle_plugin::InspectedPlugin;
+use raddle_plugin::{InspectedPlugin, PermissionStore};
 
 use super::report;
 use crate::cli::PluginAdd;
 use crate::config;
+use crate::home::Home;
 
 pub(super) fn add(config: &Configuration, args: &PluginAdd) -> Result<ExitCode> {
     let plugin = InspectedPlugin::read(&args.folder)?;
@@ -54,6 +55,8 @@ pub(super) fn trust(config: &Configuration, id: &str) -> Result<ExitCode> {
     );
     let written = config.trust_plugin(id, &plugin.hash.text);
     let written = written.map_err(|error| config::not_written(config, error))?;
+    // Approvals are for the files that were trusted before.
+    permissions(id)?.keep_only(&plugin.hash.text)?;
     for line in description(&plugin) {
         report(&line);
     }
@@ -78,8 +81,14 @@ pub(super) fn remove(config: &Configuration, id: &str) -> Result<ExitCode> {
     );
     let written = config.remove_plugin(id);
     let written = written.map_err(|error| config::not_written(config, error))?;
+    permissions(id)?.remove()?;
     report(&format!("the folder {} stays", plugin.path.display()));
     finish(&written, &format!("removed the plugin `{id}`"))
+}
+
+/// Returns the approved permissions of a plugin.
+fn permissions(id: &str) -> Result<PermissionStore> {
+    Ok(PermissionStore::of(&Home::find()?.state, id))
 }
 
 /// Returns an installed plugin.

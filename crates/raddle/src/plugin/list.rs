@@ -1,28 +1,34 @@
 //! `raddle plugin list`.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use raddle_config::{Configuration, InstalledPlugin};
 use raddle_console::print_lines;
-use raddle_plugin::{InspectedPlugin, PluginTrust, plugin_trust};
+use raddle_plugin::{
+    InspectedPlugin, PermissionApproval, PermissionStore, PluginTrust, plugin_trust,
+};
 use serde_json::{Value, json};
 
 use super::report;
 use crate::cli::PluginList;
+use crate::home::Home;
 
 /// An installed plugin, as its folder is now.
 struct ListedPlugin {
     installed: InstalledPlugin,
     trust: PluginTrust,
+    /// Approved permissions, if its files are trusted.
+    approved: BTreeMap<String, PermissionApproval>,
 }
 
 pub(super) fn run(config: &Configuration, args: &PluginList) -> Result<ExitCode> {
-    let plugins: Vec<ListedPlugin> = config
-        .plugins()
-        .into_iter()
-        .map(ListedPlugin::read)
-        .collect();
+    let home = Home::find()?;
+    let installed = config.plugins().into_iter();
+    let plugins = installed.map(|it| ListedPlugin::read(it, &home.state));
+    let plugins = plugins.collect::<Result<Vec<_>>>()?;
     if args.json {
         let list: Value = plugins.iter().map(ListedPlugin::json).collect();
         print_lines([list.to_string()])?;
@@ -36,9 +42,19 @@ pub(super) fn run(config: &Configuration, args: &PluginList) -> Result<ExitCode>
 }
 
 impl ListedPlugin {
-    fn read(installed: InstalledPlugin) -> Self {
+    fn read(installed: InstalledPlugin, home: &Path) -> Result<Self> {
         let trust = plugin_trust(&installed);
-        Self { installed, trust }
+        let approved = match &trust {
+            PluginTrust::Trusted(plugin) => {
+                PermissionStore::of(home, &installed.id).approved(&plugin.hash.text)?
+            }
+            PluginTrust::Untrusted(_) | PluginTrust::Unusable(_) => BTreeMap::new(),
+        };
+        Ok(Self {
+            installed,
+            trust,
+            approved,
+        })
     }
 
     /// Returns the state as a word for programs, and for people.
@@ -69,6 +85,8 @@ impl ListedPlugin {
         ];
         let tools = self.inspected().into_iter().flat_map(|it| it.tool_names());
         lines.extend(tools.map(|it| format!("  tool: {it}")));
+        let approved = self.approved.iter();
+        lines.extend(approved.map(|(name, it)| format!("  approved: {name}, by {}", it.by)));
         lines
     }
 
@@ -80,6 +98,7 @@ impl ListedPlugin {
             "enabled": self.installed.enabled,
             "version": self.inspected().map(|it| &it.manifest.version),
             "permissions": self.inspected().map(|it| &it.manifest.permissions),
+            "approved": self.inspected().map(|_| &self.approved),
             "tools": self.inspected().map(InspectedPlugin::tool_names),
             "state": state,
             "reason": matches!(state, "untrusted" | "unusable").then_some(text),

@@ -63,7 +63,9 @@ pub(super) fn take(
 
 fn hook(mut keys: Table, warnings: &mut Vec<String>) -> Result<PluginHook, KeyFault> {
     let event_name = name(&mut keys, "event", "\"PreToolUse\"")?;
-    let event = HookEvent::ALL.into_iter().find(|it| it.name() == event_name);
+    let event = HookEvent::ALL
+        .into_iter()
+        .find(|it| it.name() == event_name);
     let event = event.ok_or_else(|| {
         let known: Vec<&str> = HookEvent::ALL.iter().map(|it| it.name()).collect();
         let remedy = format!("write one of {}", known.join(", "));
@@ -82,7 +84,11 @@ fn hook(mut keys: Table, warnings: &mut Vec<String>) -> Result<PluginHook, KeyFa
     let selected = if event.has_matcher() { &*matcher } else { "" };
     let selection = HookMatcher::parse(selected).map_err(|error| {
         let problem = format!("is no regular expression: {error}");
-        KeyFault::new("matcher", problem, "write names of tools with | between them")
+        KeyFault::new(
+            "matcher",
+            problem,
+            "write names of tools with | between them",
+        )
     })?;
     warn_of(&keys, "contributions.hooks.", warnings);
     Ok(PluginHook {

@@ -22,7 +22,11 @@ pub(super) fn take(
     let method = name(&mut keys, "method", "\"model/answer\"").map_err(|it| it.inside(KEY))?;
     if is_reserved(&method) {
         let remedy = "name one of the plugin's own methods";
-        return Err(KeyFault::new(KEY, format!("has the method `{method}`"), remedy));
+        return Err(KeyFault::new(
+            KEY,
+            format!("has the method `{method}`"),
+            remedy,
+        ));
     }
     warn_of(&keys, "contributions.model_provider.", warnings);
     Ok(Some(method))

@@ -24,7 +24,7 @@ fn three_keys_are_enough() {
         methods: Vec::new(),
         tools: Vec::new(),
         hooks: Vec::new(),
-            model_provider: None,
+        model_provider: None,
         warnings: Vec::new(),
     };
     assert_eq!(manifest, expected);

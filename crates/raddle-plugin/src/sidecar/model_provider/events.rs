@@ -112,7 +112,11 @@ impl AnswerEvents {
     }
 
     fn append(&mut self, is_reasoning: bool, text: String) {
-        if self.open.as_ref().is_some_and(|it| it.is_reasoning != is_reasoning) {
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|it| it.is_reasoning != is_reasoning)
+        {
             self.close();
         }
         let open = self.open.get_or_insert_with(|| {

@@ -95,6 +95,22 @@ impl PluginClient {
         self.end()
     }
 
+    /// Waits for the question for a permission, and accepts it.
+    fn approve(&mut self, permission: &str) {
+        let is_question = |it: &Value| it["method"] == "mcpServer/elicitation/request";
+        let messages = self.client.until(is_question);
+        let question = messages.last().expect("a question").clone();
+        assert_eq!(
+            question["params"]["serverName"], "org.example",
+            "{question}"
+        );
+        let message = format!("The plugin org.example 1 asks for the permission {permission}.");
+        assert_eq!(question["params"]["message"], message, "{question}");
+        let result = json!({ "action": "accept", "content": {}, "_meta": null });
+        let answer = json!({ "id": question["id"], "result": result });
+        self.client.pipes.send(answer.to_string().as_bytes());
+    }
+
     /// Returns the last output of a tool that the model read.
     fn last_output(&self) -> String {
         let bodies = self.client.mock.request_bodies();
@@ -119,18 +135,7 @@ impl PluginClient {
 fn a_tool_of_a_plugin_asks_for_a_permission_once_and_returns_its_result() {
     let mut plugin = PluginClient::start();
     plugin.begin("greet", &json!({ "name": "Ada" }));
-    let is_question = |it: &Value| it["method"] == "mcpServer/elicitation/request";
-    let messages = plugin.client.until(is_question);
-    let question = messages.last().expect("a question").clone();
-    assert_eq!(
-        question["params"]["serverName"], "org.example",
-        "{question}"
-    );
-    let message = "The plugin org.example 1 asks for the permission workspace.read.";
-    assert_eq!(question["params"]["message"], message, "{question}");
-    let result = json!({ "action": "accept", "content": {}, "_meta": null });
-    let answer = json!({ "id": question["id"], "result": result });
-    plugin.client.pipes.send(answer.to_string().as_bytes());
+    plugin.approve("workspace.read");
     let (status, item) = plugin.end();
     assert_eq!(
         (status.as_str(), &item["status"]),
@@ -158,6 +163,36 @@ fn a_tool_of_a_plugin_asks_for_a_permission_once_and_returns_its_result() {
     assert_ne!(item["status"], "completed", "{item}");
     let log = plugin.raddle(&["plugin", "logs", "org.example"]);
     assert_eq!(log, "raddle: the plugin is started\n");
+}
+
+#[test]
+fn an_approval_outlives_the_server_until_it_is_revoked_or_the_files_change() {
+    let mut plugin = PluginClient::start();
+    let greet = |plugin: &mut PluginClient, is_asked: bool| {
+        plugin.begin("greet", &json!({ "name": "Ada" }));
+        if is_asked {
+            plugin.approve("workspace.read");
+        }
+        let (_, item) = plugin.end();
+        assert_eq!(item["result"]["content"][0]["text"], "Hello, Ada", "{item}");
+    };
+    greet(&mut plugin, true);
+    let list = plugin.raddle(&["plugin", "list"]);
+    assert!(list.contains("\n  approved: workspace.read, by "), "{list}");
+    plugin.client.start_again();
+    greet(&mut plugin, false);
+    plugin.raddle(&["plugin", "revoke", "org.example", "workspace.read"]);
+    let list = plugin.raddle(&["plugin", "list", "--json"]);
+    let list: Value = serde_json::from_str(&list).expect("JSON");
+    assert_eq!(list[0]["approved"], json!({}), "{list}");
+    greet(&mut plugin, true);
+    fs::write(plugin.folder.path().join("later.py"), "").expect("a file");
+    plugin.raddle(&["plugin", "trust", "org.example"]);
+    let file = "plugins/org.example.permissions.json";
+    assert!(!plugin.client.server.home().join(file).exists());
+    greet(&mut plugin, true);
+    plugin.raddle(&["plugin", "remove", "org.example"]);
+    assert!(!plugin.client.server.home().join(file).exists());
 }
 
 #[test]

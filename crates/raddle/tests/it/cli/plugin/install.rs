@@ -58,6 +58,11 @@ fn a_plugin_is_installed_changed_trusted_again_and_removed() {
     assert!(text.contains("raddle plugin trust org.example"), "{text}");
     done(&home, &["plugin", "trust", ID]);
     assert_eq!(state(&home), "enabled");
+    let output = done(&home, &["plugin", "revoke", ID]);
+    let expected = "no permission of the plugin `org.example` is approved";
+    assert!(output.err.contains(expected), "{}", output.err);
+    let error = refused(&home, &["plugin", "revoke", ID, "workspace.read"]);
+    assert!(error.contains("`workspace.read` of the plugin"), "{error}");
     done(&home, &["plugin", "disable", ID]);
     assert_eq!(state(&home), "disabled");
     done(&home, &["plugin", "enable", ID]);
@@ -106,7 +111,7 @@ fn folders_that_cannot_be_pinned_and_unknown_ids_are_refused() {
     assert!(error.contains("leads out of the folder"), "{error}");
     let error = refused(&home, &["plugin", "add", "/nonexistent"]);
     assert!(error.contains("name the folder of a plugin"), "{error}");
-    for command in ["enable", "disable", "trust", "remove"] {
+    for command in ["enable", "disable", "trust", "revoke", "remove"] {
         let error = refused(&home, &["plugin", command, "org.none"]);
         assert!(error.contains("no plugin has the id `org.none`"), "{error}");
     }

@@ -1,0 +1,152 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use raddle_core::ports::QuestionSink;
+use raddle_core::{Ask, RequestAnswer, Resolution, ThreadId};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+use crate::mcp::CallUser;
+use crate::sidecar::open_calls::OpenCallGuard;
+
+/// A user that answers every question with this action.
+struct FakeUser {
+    action: &'static str,
+    asked: AtomicUsize,
+}
+
+impl QuestionSink for FakeUser {
+    fn ask(&self, ask: Ask) -> BoxFuture<'static, Resolution> {
+        let Ask::Elicitation(question) = ask else {
+            panic!("another question");
+        };
+        assert_eq!(question.server, "org.example");
+        let message = question.body["message"].as_str().expect("a message");
+        let beginning = "The plugin org.example 1 asks for the permission ";
+        assert!(message.starts_with(beginning), "{message}");
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let body = json!({ "action": self.action });
+        Box::pin(std::future::ready(Resolution::Answered {
+            by: "me".to_owned(),
+            answer: Box::new(RequestAnswer::Elicitation { body }),
+        }))
+    }
+}
+
+/// The host of a plugin, and the folder of both.
+struct HostFixture {
+    home: TempDir,
+    host: PluginHost,
+}
+
+impl HostFixture {
+    fn new() -> Self {
+        Self::of(TempDir::new().expect("a home"), "")
+    }
+
+    /// Creates the host of a plugin whose manifest ends with this text.
+    fn of(home: TempDir, more: &str) -> Self {
+        let folder = home.path().join("plugin");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let permissions = "permissions = ['workspace.read', 'secrets:PATH', 'secrets:RADDLE_NONE']";
+        let manifest =
+            format!("id = 'org.example'\nversion = '1'\nentrypoint = ['x']\n{permissions}\n{more}");
+        std::fs::write(folder.join("plugin.toml"), manifest).expect("a manifest");
+        let plugin = InspectedPlugin::read(&folder).expect("a plugin");
+        let log = LogFile::open(home.path().join("log"));
+        let host = PluginHost::new(&plugin, log, home.path());
+        Self { home, host }
+    }
+
+    /// Opens a call of a new thread, whose user answers questions with this action.
+    fn open_call(&self, action: &'static str) -> (Arc<FakeUser>, OpenCallGuard) {
+        let user = Arc::new(FakeUser {
+            action,
+            asked: AtomicUsize::new(0),
+        });
+        let caller = CallUser {
+            thread: ThreadId::mint(),
+            questions: user.clone(),
+        };
+        let call = self.host.calls.add(Some(caller), None);
+        (user, call)
+    }
+
+    async fn call(&self, method: &str, params: Value) -> Result<Value, String> {
+        let answer = self.host.call(method, params).await;
+        answer.map_err(|error| error.message.into_owned())
+    }
+
+    async fn ask(&self, permission: &str) -> Result<Value, String> {
+        let params = json!({ "permission": permission });
+        self.call("host/request_approval", params).await
+    }
+}
+
+fn approved(it: bool) -> Result<Value, String> {
+    Ok(json!({ "approved": it }))
+}
+
+#[tokio::test]
+async fn a_permission_is_asked_in_a_call_and_only_an_approval_is_remembered() {
+    for (action, is_approved, questions) in [("accept", true, 1), ("decline", false, 3)] {
+        let fixture = HostFixture::new();
+        let error = fixture.ask("workspace.read").await;
+        let expected = "the user is not asked: no call of the plugin is open; call the host in the \
+                        middle of a call";
+        assert_eq!(error, Err(expected.to_owned()));
+        let (user, call) = fixture.open_call(action);
+        for _ in 0..3 {
+            let answer = fixture.ask("workspace.read").await;
+            assert_eq!(answer, approved(is_approved), "{action}");
+        }
+        // The manifest does not list it.
+        assert_eq!(fixture.ask("command.run").await, approved(false));
+        assert_eq!(user.asked.load(Ordering::Relaxed), questions, "{action}");
+        drop(call);
+        let later = fixture.ask("workspace.read").await;
+        assert_eq!(later.is_ok(), is_approved, "{action}");
+    }
+}
+
+#[tokio::test]
+async fn an_approval_outlives_the_host_until_the_files_change_or_it_is_revoked() {
+    let fixture = HostFixture::new();
+    let (_, call) = fixture.open_call("accept");
+    assert_eq!(fixture.ask("workspace.read").await, approved(true));
+    drop(call);
+    // The server is started again.
+    let fixture = HostFixture::of(fixture.home, "");
+    assert_eq!(fixture.ask("workspace.read").await, approved(true));
+    let hash = fixture.host.hash.clone();
+    let stored = fixture.host.permissions.approved(&hash).expect("a file");
+    assert_eq!(stored["workspace.read"].by, "me");
+    let changed = HostFixture::of(fixture.home, "# changed\n");
+    changed
+        .ask("workspace.read")
+        .await
+        .expect_err("asked again");
+    let fixture = HostFixture::of(changed.home, "");
+    assert_eq!(fixture.ask("workspace.read").await, approved(true));
+    let store = PermissionStore::of(fixture.home.path(), "org.example");
+    store.revoke(Some("workspace.read")).expect("a file");
+    fixture.ask("workspace.read").await.expect_err("revoked");
+}
+
+#[tokio::test]
+async fn a_question_goes_to_the_user_of_the_call_that_it_names() {
+    let fixture = HostFixture::new();
+    let (first, a) = fixture.open_call("decline");
+    let (second, b) = fixture.open_call("accept");
+    a.set_id("raddle-1");
+    b.set_id("raddle-2");
+    let error = fixture.ask("workspace.read").await.expect_err("ambiguous");
+    assert!(error.contains("send `call_id`"), "{error}");
+    for (id, is_approved) in [("raddle-1", false), ("raddle-2", true)] {
+        let params = json!({ "permission": "workspace.read", "call_id": id });
+        let answer = fixture.call("host/request_approval", params).await;
+        assert_eq!(answer, approved(is_approved), "{id}");
+    }
+    let asked = |it: &FakeUser| it.asked.load(Ordering::Relaxed);
+    assert_eq!((asked(&first), asked(&second)), (1, 1));
+}
