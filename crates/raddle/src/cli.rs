@@ -33,8 +33,8 @@ pub(crate) use mcp::{
 pub(crate) use mcp_server::McpServer;
 pub(crate) use model::{ModelCommand, ModelList};
 pub(crate) use plugin::{
-    PluginAdd, PluginCommand, PluginId, PluginLanguage, PluginList, PluginLogs, PluginNew,
-    PluginRevoke, PluginTest,
+    PluginAdd, PluginCommand, PluginLanguage, PluginList, PluginLogs, PluginNew, PluginRevoke,
+    PluginTest,
 };
 pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use shell::{Completions, Man};
