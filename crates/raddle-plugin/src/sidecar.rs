@@ -9,6 +9,7 @@
 //! to the model.
 
 mod byte_stream;
+mod catalogue;
 mod conformance;
 mod folder_hash;
 mod frame;

@@ -106,6 +106,8 @@ routes! {
     "app/list" => app::list,
     "plugin/installed" => plugin::installed,
     "plugin/list" => plugin::list,
+    "plugin/read" => plugin::read,
+    "plugin/uninstall" => plugin::uninstall,
     "hooks/list" => hooks::list,
     "threadSection/list" => thread_section::list,
     "server/diagnostics" => server::diagnostics,

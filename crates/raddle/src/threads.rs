@@ -65,7 +65,7 @@ pub(crate) fn open(
         path,
     });
     let tools = McpTools::new(Arc::new(built_in), mcp.clone());
-    let tools = PluginTools::new(Arc::new(tools), plugins);
+    let tools = PluginTools::new(Arc::new(tools), plugins.clone());
     let folder = folder(home);
     // Never the name of another process, not even of a dead one.
     let node = ThreadId::mint().to_string();
@@ -99,6 +99,7 @@ pub(crate) fn open(
     AgentParts {
         threads,
         mcp: Arc::new(mcp),
+        plugins: Arc::new(plugins),
     }
 }
 

@@ -148,6 +148,23 @@ impl PluginRegistry {
         has_plugins || has_changed
     }
 
+    /// Returns the configuration of plugins.
+    pub(super) fn config(&self) -> &PluginConfig {
+        &self.inner.config
+    }
+
+    /// Returns an enabled plugin, or why it does not run; `None` if it is not loaded as it is
+    /// installed now.
+    pub(super) fn enabled(
+        &self,
+        installed: &InstalledPlugin,
+    ) -> Option<Result<Arc<OfferedPlugin>, String>> {
+        let plugins = self.plugins();
+        let loaded = plugins.get(&installed.id);
+        let loaded = loaded.filter(|it| it.installed == *installed)?;
+        Some(loaded.instance.clone())
+    }
+
     fn offered(&self, plugin: InspectedPlugin) -> Arc<OfferedPlugin> {
         let id = &plugin.manifest.id;
         let tools = plugin.manifest.tools.iter().map(|tool| OfferedTool {

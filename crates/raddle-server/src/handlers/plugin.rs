@@ -1,2 +1,4 @@
 pub(crate) mod installed;
 pub(crate) mod list;
+pub(crate) mod read;
+pub(crate) mod uninstall;

@@ -81,6 +81,8 @@ mod model_provider {
 mod plugin {
     mod installed;
     mod list;
+    mod read;
+    mod uninstall;
 }
 mod server {
     mod diagnostics;

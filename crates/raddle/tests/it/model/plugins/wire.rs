@@ -1,0 +1,116 @@
+//! Requests of clients about plugins.
+
+use super::*;
+
+impl PluginClient {
+    /// Sends a request, and returns its response.
+    fn request(&mut self, method: &str, params: Value) -> Value {
+        self.client.ask(method, params);
+        let id = self.client.last_id;
+        let messages = self.client.until(|it| it["id"] == id);
+        messages.last().expect("a response").clone()
+    }
+
+    /// Returns the installed plugins.
+    fn listed(&mut self) -> Value {
+        let response = self.request("plugin/list", json!({}));
+        response["result"]["marketplaces"].clone()
+    }
+}
+
+#[test]
+fn installed_plugins_are_listed_as_they_are_and_removed() {
+    let mut plugin = PluginClient::start();
+    let folder = fs::canonicalize(plugin.folder.path()).expect("a folder");
+    let file = plugin.client.server.home().join("config.toml");
+    let marketplaces = plugin.listed();
+    let marketplace = &marketplaces[0];
+    assert_eq!(marketplace["name"], "local", "{marketplaces}");
+    assert_eq!(marketplace["path"], json!(file), "{marketplaces}");
+    let listed = &marketplace["plugins"][0];
+    for (member, value) in [
+        ("id", json!("org.example")),
+        ("name", json!("org.example")),
+        ("version", json!("1")),
+        ("enabled", json!(true)),
+        ("installed", json!(true)),
+        ("installPolicy", json!("AVAILABLE")),
+        ("source", json!({ "type": "local", "path": folder })),
+        ("keywords", json!([])),
+    ] {
+        assert_eq!(listed[member], value, "{member}: {listed}");
+    }
+    let interface = &listed["interface"];
+    assert_eq!(
+        interface["shortDescription"],
+        "tools: greet, die, hang, echo"
+    );
+    assert_eq!(interface["capabilities"], json!(["workspace.read"]));
+    let installed = plugin.request("plugin/installed", json!({}));
+    assert_eq!(installed["result"]["marketplaces"], marketplaces);
+    let vendors = plugin.request("plugin/list", json!({ "marketplaceKinds": ["vertical"] }));
+    assert_eq!(vendors["result"]["marketplaces"], json!([]));
+
+    let params = json!({ "pluginName": "org.example", "marketplacePath": file });
+    let read = plugin.request("plugin/read", params);
+    let detail = &read["result"]["plugin"];
+    assert_eq!(detail["summary"], *listed, "{read}");
+    let description = "tools: greet, die, hang, echo; may ask for: workspace.read";
+    assert_eq!(detail["description"], description, "{read}");
+
+    plugin.raddle(&["plugin", "disable", "org.example"]);
+    let disabled = &plugin.listed()[0]["plugins"][0];
+    assert_eq!(disabled["enabled"], false, "{disabled}");
+    assert_eq!(disabled["version"], "1", "{disabled}");
+    plugin.raddle(&["plugin", "enable", "org.example"]);
+    fs::write(plugin.folder.path().join("later.py"), "").expect("a file");
+    let changed = &plugin.listed()[0]["plugins"][0];
+    assert_eq!(changed["enabled"], false, "{changed}");
+    let text = changed["interface"]["shortDescription"].to_string();
+    let expected = "does not run: its files have changed since they were trusted";
+    assert!(text.contains(expected), "{text}");
+
+    plugin.raddle(&["plugin", "trust", "org.example"]);
+    let (_, item) = plugin.call("echo", &json!({ "n": 1 }));
+    assert_eq!(item["status"], "completed", "{item}");
+    let params = json!({ "pluginId": "org.example" });
+    let removed = plugin.request("plugin/uninstall", params.clone());
+    assert_eq!(removed["result"], json!({}), "{removed}");
+    assert_eq!(plugin.listed(), json!([]));
+    let text = fs::read_to_string(file).expect("a file");
+    assert!(!text.contains("org.example"), "{text}");
+    let again = plugin.request("plugin/uninstall", params);
+    let error = again["error"]["message"].as_str().unwrap_or_default();
+    assert!(error.starts_with("no plugin has the id"), "{again}");
+    plugin.client.say("hello");
+    assert_eq!(plugin.offered(), Vec::<String>::new());
+}
+
+#[test]
+fn a_remote_client_removes_a_plugin_only_where_it_may_set_programs() {
+    for is_allowed in [false, true] {
+        let setting = ["-c", "remote_clients_set_programs=true"];
+        let arguments = if is_allowed { &setting[..] } else { &[] };
+        let server = TestServer::open_websocket(arguments);
+        let file = server.home().join("config.toml");
+        let section = "[plugins.'org.example']\npath = '/nowhere'\n";
+        fs::write(&file, section).expect("a configuration");
+        let mut client = server.client();
+        let params = json!({ "pluginId": "org.example" });
+        client.send(&request(1, "plugin/uninstall", params));
+        let response = loop {
+            let message = client.receive();
+            if message["id"] == 1 {
+                break message;
+            }
+        };
+        assert_eq!(response["result"].is_object(), is_allowed, "{response}");
+        let text = fs::read_to_string(file).expect("a file");
+        assert_eq!(text.contains("org.example"), !is_allowed, "{text}");
+        if !is_allowed {
+            let why = response["error"]["message"].as_str().unwrap_or_default();
+            assert!(why.contains("remote_clients_set_programs"), "{response}");
+        }
+        server.stop();
+    }
+}
