@@ -282,6 +282,10 @@ methods! {
     "plugin/uninstall" => PluginUninstall(PluginUninstallParams) -> PluginUninstallResponse,
         Useful, Stable, lane(config);
 
+    /// Calls a method of a plugin; only with the extension `raddle/plugins`.
+    "plugin/call" => PluginCall(PluginCallParams) -> PluginCallResponse,
+        Useful, Stable, lane(free);
+
     /// Enables or disables a skill.
     "skills/config/write" => SkillsConfigWrite(SkillsConfigWriteParams) -> SkillsConfigWriteResponse,
         Useful, Stable, lane(config);

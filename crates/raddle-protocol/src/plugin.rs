@@ -113,6 +113,29 @@ pub struct PluginUninstallParams {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PluginUninstallResponse {}
 
+/// Params of `plugin/call`, which requires the extension `raddle/plugins`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginCallParams {
+    /// Id of the plugin.
+    pub plugin_id: String,
+    /// Method that the manifest of the plugin declares.
+    pub method: String,
+    /// Params of the method, an object; null is an empty one.
+    pub params: Option<Value>,
+    /// Thread whose rules apply, and whose agent must not be able to change the plugin; null for
+    /// none.
+    pub thread_id: Option<ThreadId>,
+}
+
+/// Result of `plugin/call`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginCallResponse {
+    /// Result of the method.
+    pub result: Value,
+}
+
 /// A list of plugins. Raddle has one: the plugins of its configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -104,6 +104,7 @@ routes! {
     "mcpServer/resource/read" => mcp_server::resource::read,
     "mcpServer/tool/call" => mcp_server::tool::call,
     "app/list" => app::list,
+    "plugin/call" => plugin::call,
     "plugin/installed" => plugin::installed,
     "plugin/list" => plugin::list,
     "plugin/read" => plugin::read,

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
 use super::BoxFuture;
+use crate::Settings;
 
 /// The plugins of the configuration.
 pub trait Plugins: fmt::Debug + Send + Sync {
@@ -11,6 +14,65 @@ pub trait Plugins: fmt::Debug + Send + Sync {
 
     /// Reads the configuration again. Plugins that may no longer run are stopped.
     fn reload(&self) -> BoxFuture<'_, ()>;
+
+    /// Returns all names by which rules can restrain a method of a plugin: those of the tools that
+    /// use it, and one of its own.
+    fn rule_names<'a>(&'a self, plugin: &'a str, method: &'a str) -> BoxFuture<'a, Vec<String>>;
+
+    /// Calls a method on behalf of a client, outside any turn. The plugin is started if it does not
+    /// run.
+    fn call(&self, call: PluginRequest) -> BoxFuture<'_, Result<Value, PluginRequestError>>;
+}
+
+/// A call of a plugin's method by a client.
+#[derive(Clone, Debug)]
+pub struct PluginRequest {
+    /// Id of the plugin.
+    pub plugin: String,
+    /// Method that the manifest declares.
+    pub method: String,
+    /// Params of the method: an object. Null and none are an empty one.
+    pub params: Option<Value>,
+    /// Settings of the thread that the client names.
+    pub settings: Option<Settings>,
+}
+
+/// Reason why a call of a plugin's method by a client failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PluginRequestError {
+    /// The configuration has no such plugin, or disables it.
+    #[error("no enabled plugin has the id `{0}`; plugin/list shows those that exist")]
+    UnknownPlugin(String),
+    /// The plugin does not run.
+    #[error("the plugin `{plugin}` does not run: {reason}")]
+    NotRunning {
+        /// Id of the plugin.
+        plugin: String,
+        /// Reason for that.
+        reason: String,
+    },
+    /// The manifest does not declare the method.
+    #[error(
+        "the manifest of `{plugin}` declares no method `{method}`; name one of \
+         `contributions.methods`, or the method of a tool"
+    )]
+    UnknownMethod {
+        /// Id of the plugin.
+        plugin: String,
+        /// Name of the method.
+        method: String,
+    },
+    /// The params are no object.
+    #[error("the params of a plugin's method must be a JSON object")]
+    BadParams,
+    /// The plugin returned an error, or no result.
+    #[error("the call of the plugin `{plugin}` failed: {error}")]
+    Failed {
+        /// Id of the plugin.
+        plugin: String,
+        /// Error of the plugin.
+        error: String,
+    },
 }
 
 /// State of an installed plugin.
@@ -50,5 +112,14 @@ impl Plugins for NoPlugins {
 
     fn reload(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
+    }
+
+    fn rule_names<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Vec<String>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    fn call(&self, call: PluginRequest) -> BoxFuture<'_, Result<Value, PluginRequestError>> {
+        let error = PluginRequestError::UnknownPlugin(call.plugin);
+        Box::pin(std::future::ready(Err(error)))
     }
 }

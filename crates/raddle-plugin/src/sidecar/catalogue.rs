@@ -3,11 +3,16 @@
 use std::fmt;
 
 use raddle_config::InstalledPlugin;
-use raddle_core::ports::{BoxFuture, ManifestSummary, PluginSnapshot, Plugins};
+use raddle_core::ports::{
+    BoxFuture, ManifestSummary, PluginRequest, PluginRequestError, PluginSnapshot, Plugins,
+};
+use serde_json::{Value, json};
 
 use super::inspection::InspectionError;
+use super::instance::PluginCall;
 use super::manifest::Manifest;
 use super::registry::PluginRegistry;
+use super::tool_name::{model_name, prefix_of};
 use super::trust::UntrustedReason;
 
 impl fmt::Debug for PluginRegistry {
@@ -36,9 +41,66 @@ impl Plugins for PluginRegistry {
             self.refresh().await;
         })
     }
+
+    fn rule_names<'a>(&'a self, plugin: &'a str, method: &'a str) -> BoxFuture<'a, Vec<String>> {
+        Box::pin(async move {
+            self.refresh().await;
+            let mut names = vec![format!("{}{method}", prefix_of(plugin))];
+            if let Some(Ok(loaded)) = self.by_id(plugin) {
+                let tools = loaded.instance.plugin.manifest.tools.iter();
+                let tools = tools.filter(|it| it.method == method);
+                names.extend(tools.map(|it| model_name(plugin, &it.name)));
+            }
+            names
+        })
+    }
+
+    fn call(&self, call: PluginRequest) -> BoxFuture<'_, Result<Value, PluginRequestError>> {
+        Box::pin(self.call_method(call))
+    }
 }
 
 impl PluginRegistry {
+    async fn call_method(&self, call: PluginRequest) -> Result<Value, PluginRequestError> {
+        let PluginRequest {
+            plugin,
+            method,
+            params,
+            settings,
+        } = call;
+        self.refresh().await;
+        let loaded = match self.by_id(&plugin) {
+            None => return Err(PluginRequestError::UnknownPlugin(plugin)),
+            Some(Err(reason)) => return Err(PluginRequestError::NotRunning { plugin, reason }),
+            Some(Ok(loaded)) => loaded,
+        };
+        if !loaded.instance.plugin.manifest.declares(&method) {
+            return Err(PluginRequestError::UnknownMethod { plugin, method });
+        }
+        let arguments = match params {
+            None | Some(Value::Null) => json!({}),
+            Some(params @ Value::Object(_)) => params,
+            Some(_) => return Err(PluginRequestError::BadParams),
+        };
+        let writable = match settings {
+            Some(settings) => self.writable(settings).await,
+            // No agent takes part in the call.
+            None => Vec::new(),
+        };
+        let call = PluginCall {
+            method,
+            arguments,
+            user: None,
+            stopped: Box::pin(std::future::pending()),
+            writable,
+        };
+        let result = loaded.instance.call(call).await;
+        result.map_err(|error| PluginRequestError::Failed {
+            plugin,
+            error: error.to_string(),
+        })
+    }
+
     /// Returns the state of a plugin. It may block on the disk.
     fn snapshot(&self, installed: InstalledPlugin) -> PluginSnapshot {
         let manifest = match self.enabled(&installed) {

@@ -75,7 +75,8 @@ enum StartFailure {
 pub(super) struct PluginCall {
     pub(super) method: String,
     pub(super) arguments: Value,
-    pub(super) user: CallUser,
+    /// User behind the call; `None` if a client made it outside of a turn.
+    pub(super) user: Option<CallUser>,
     /// Completes once the call must stop.
     pub(super) stopped: BoxFuture<'static, ()>,
     /// Folders that the agent may write, with their real paths. No program is started from there.
@@ -157,7 +158,7 @@ impl PluginInstance {
         mut call: PluginCall,
     ) -> Result<Value, PluginToolError> {
         // From now on the process is neither idle nor checked.
-        let questions = self.host.elicitations.add_call(Some(call.user));
+        let questions = self.host.elicitations.add_call(call.user);
         let running = tokio::select! {
             biased;
             running = self.running(&call.writable) => running?,

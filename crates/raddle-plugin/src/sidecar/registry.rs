@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use raddle_config::{InstalledPlugin, PluginConfig};
+use raddle_core::Settings;
 use raddle_core::ports::ToolSpec;
 
 use super::folder_hash::{self, FolderStamp};
@@ -91,9 +92,19 @@ impl PluginRegistry {
         self.plugins().is_empty()
     }
 
-    /// Returns the starter of processes.
-    pub(super) fn starter(&self) -> &ProcessStarter {
-        &self.inner.starter
+    /// Returns the folders that an agent with these settings may write, also with their real paths.
+    pub(super) async fn writable(&self, settings: Settings) -> Vec<PathBuf> {
+        let operator = self.inner.starter.operator.clone();
+        let folders = tokio::task::spawn_blocking(move || {
+            let mut folders = operator.workspaces(&settings);
+            let real = folders
+                .iter()
+                .filter_map(|it| std::fs::canonicalize(it).ok());
+            folders.extend(real.collect::<Vec<_>>());
+            folders
+        });
+        // Without an answer, no folder is known not to be writable.
+        folders.await.unwrap_or_else(|_| vec![PathBuf::from("/")])
     }
 
     /// Reads the configuration and the folders of plugins that have changed. Plugins that may no
@@ -163,6 +174,11 @@ impl PluginRegistry {
         let loaded = plugins.get(&installed.id);
         let loaded = loaded.filter(|it| it.installed == *installed)?;
         Some(loaded.instance.clone())
+    }
+
+    /// Returns the enabled plugin with this id, or why it does not run.
+    pub(super) fn by_id(&self, id: &str) -> Option<Result<Arc<OfferedPlugin>, String>> {
+        self.plugins().get(id).map(|it| it.instance.clone())
     }
 
     fn offered(&self, plugin: InspectedPlugin) -> Arc<OfferedPlugin> {

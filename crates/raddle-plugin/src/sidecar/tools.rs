@@ -1,6 +1,5 @@
 //! The tools of plugins beside all others, behind the same port.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -87,32 +86,17 @@ impl PluginTools {
         let plugin_call = PluginCall {
             method: tool.tool.method.clone(),
             arguments,
-            user: CallUser {
+            user: Some(CallUser {
                 thread: job.thread,
                 questions: job.questions.clone(),
-            },
-            writable: self.writable(job.settings).await,
+            }),
+            writable: self.registry.writable(job.settings).await,
             stopped: job.stopped,
         };
         let began = Instant::now();
         let outcome = plugin.instance.call(plugin_call).await;
         let outcome = outcome.map_err(failure).and_then(|it| call_result(&it));
         tool_result(item, outcome, began.elapsed())
-    }
-
-    /// Returns the folders that the agent may write, also with their real paths.
-    async fn writable(&self, settings: Settings) -> Vec<PathBuf> {
-        let operator = self.registry.starter().operator.clone();
-        let folders = tokio::task::spawn_blocking(move || {
-            let mut folders = operator.workspaces(&settings);
-            let real = folders
-                .iter()
-                .filter_map(|it| std::fs::canonicalize(it).ok());
-            folders.extend(real.collect::<Vec<_>>());
-            folders
-        });
-        // Without an answer, no folder is known not to be writable.
-        folders.await.unwrap_or_else(|_| vec![PathBuf::from("/")])
     }
 }
 

@@ -1,3 +1,4 @@
+pub(crate) mod call;
 pub(crate) mod installed;
 pub(crate) mod list;
 pub(crate) mod read;

@@ -79,6 +79,7 @@ mod model_provider {
     }
 }
 mod plugin {
+    mod call;
     mod installed;
     mod list;
     mod read;

@@ -114,3 +114,45 @@ fn a_remote_client_removes_a_plugin_only_where_it_may_set_programs() {
         server.stop();
     }
 }
+
+/// The capabilities of a client that may call plugins.
+fn extended() -> Value {
+    json!({ "extensions": { "raddle/plugins": {} } })
+}
+
+fn call(method: &str, params: Value) -> Value {
+    json!({ "pluginId": "org.example", "method": method, "params": params })
+}
+
+#[test]
+fn a_client_calls_the_methods_that_a_plugin_declares() {
+    let mut plugin = PluginClient::start_with(&extended());
+    let echoed = plugin.request("plugin/call", call("echo", json!({ "n": 1 })));
+    assert_eq!(echoed["result"]["result"], json!({ "n": 1 }), "{echoed}");
+    let mut in_thread = call("echo", Value::Null);
+    in_thread["threadId"] = plugin.client.thread.as_str().into();
+    let echoed = plugin.request("plugin/call", in_thread.clone());
+    assert_eq!(echoed["result"], json!({ "result": {} }), "{echoed}");
+    for (params, expected) in [
+        (call("plugin/health", json!({})), "declares no method"),
+        (call("plugin/shutdown", json!({})), "declares no method"),
+        (call("host/ping", json!({})), "declares no method"),
+        (call("undeclared", json!({})), "declares no method"),
+        (call("echo", json!([1])), "must be a JSON object"),
+        // It would ask the user, and there is no turn to ask in.
+        (call("greet", json!({ "name": "Ada" })), "failed"),
+    ] {
+        let response = plugin.request("plugin/call", params);
+        let error = response["error"]["message"].as_str().unwrap_or_default();
+        assert!(error.contains(expected), "{response}");
+    }
+    plugin.rule("deny");
+    for params in [call("echo", json!({})), in_thread] {
+        let response = plugin.request("plugin/call", params);
+        let error = response["error"]["message"].as_str().unwrap_or_default();
+        assert!(error.contains("forbids it"), "{response}");
+    }
+    plugin.raddle(&["plugin", "disable", "org.example"]);
+    let response = plugin.request("plugin/call", call("echo", json!({})));
+    assert!(response["error"].is_object(), "{response}");
+}
