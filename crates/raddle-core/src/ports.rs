@@ -22,7 +22,8 @@ pub use mcp::{
 pub use model::{FreeformSpec, Model, ModelAnswer, ModelEvent, Prompt, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Page, PageCursor, PageQuery, TurnEntry};
 pub use plugins::{
-    ManifestSummary, NoPlugins, PluginRequest, PluginRequestError, PluginSnapshot, Plugins,
+    ManifestSummary, NoPlugins, PluginEvent, PluginEventListener, PluginRequest,
+    PluginRequestError, PluginSnapshot, Plugins,
 };
 pub use rulebook::{AmendError, Rulebook};
 pub use skills::{OfferedSkill, SkillOffer, Skills};

@@ -11,6 +11,7 @@
 mod byte_stream;
 mod catalogue;
 mod conformance;
+mod events;
 mod folder_hash;
 mod frame;
 mod host;

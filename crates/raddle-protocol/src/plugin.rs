@@ -136,6 +136,26 @@ pub struct PluginCallResponse {
     pub result: Value,
 }
 
+/// `plugin/event`: a plugin sent a notification during a call. Sent to the subscribers of the thread
+/// whose turn made the call, or to the client that made it with `plugin/call`, if they enabled
+/// `raddle/plugins`. It is not a record: it has no `seq` and is not replayed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginEventNotification {
+    /// Id of the plugin.
+    pub plugin_id: String,
+    /// Thread of the call; null if the client named none.
+    pub thread_id: Option<ThreadId>,
+    /// Method of the plugin's notification.
+    pub method: String,
+    /// Params of the plugin's notification. The plugin alone vouches for them.
+    pub params: Value,
+    /// Number of events of this plugin that were dropped since the last one that was sent; absent
+    /// if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<u64>,
+}
+
 /// A list of plugins. Raddle has one: the plugins of its configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

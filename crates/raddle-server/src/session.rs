@@ -98,7 +98,7 @@ pub(crate) struct ClientProfile {
     pub(crate) has_idempotency: bool,
     /// Whether it receives `turn/progress`.
     pub(crate) wants_progress: bool,
-    /// Whether it may call methods of plugins.
+    /// Whether it may call methods of plugins, and receives `plugin/event`.
     pub(crate) has_plugins: bool,
     pub(crate) role: Role,
     opted_out: HashSet<String>,

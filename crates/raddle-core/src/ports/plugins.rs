@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use raddle_protocol::{Notification, PluginEventNotification};
 use serde_json::Value;
 
 use super::BoxFuture;
-use crate::Settings;
+use crate::{Settings, ThreadId};
 
 /// The plugins of the configuration.
 pub trait Plugins: fmt::Debug + Send + Sync {
@@ -25,7 +26,6 @@ pub trait Plugins: fmt::Debug + Send + Sync {
 }
 
 /// A call of a plugin's method by a client.
-#[derive(Clone, Debug)]
 pub struct PluginRequest {
     /// Id of the plugin.
     pub plugin: String,
@@ -33,8 +33,45 @@ pub struct PluginRequest {
     pub method: String,
     /// Params of the method: an object. Null and none are an empty one.
     pub params: Option<Value>,
-    /// Settings of the thread that the client names.
+    /// The thread that the client names.
+    pub thread: Option<ThreadId>,
+    /// Settings of that thread.
     pub settings: Option<Settings>,
+    /// Number of the client's connection.
+    pub connection: u64,
+    /// Receives the events of the plugin during the call.
+    pub events: PluginEventListener,
+}
+
+/// Receives the events of a plugin during a call, without waiting. Returns false if an event is not
+/// delivered.
+pub type PluginEventListener = Box<dyn Fn(PluginEvent) -> bool + Send + Sync>;
+
+/// A notification of a plugin for clients. It is not stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PluginEvent {
+    /// Id of the plugin.
+    pub plugin: String,
+    /// Method of the plugin's notification.
+    pub method: String,
+    /// Params of the plugin's notification.
+    pub params: Value,
+    /// Number of events that were dropped since the last one that was delivered.
+    pub dropped: u64,
+}
+
+impl PluginEvent {
+    /// Returns the notification of clients. The plugin determines neither its method nor its thread.
+    pub fn notification(self, thread: Option<ThreadId>) -> Notification {
+        let notification = PluginEventNotification {
+            plugin_id: self.plugin,
+            thread_id: thread,
+            method: self.method,
+            params: self.params,
+            dropped: (self.dropped > 0).then_some(self.dropped),
+        };
+        notification.into()
+    }
 }
 
 /// Reason why a call of a plugin's method by a client failed.

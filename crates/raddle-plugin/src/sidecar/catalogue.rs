@@ -8,6 +8,7 @@ use raddle_core::ports::{
 };
 use serde_json::{Value, json};
 
+use super::events::{EventOwner, EventReceiver};
 use super::inspection::InspectionError;
 use super::instance::PluginCall;
 use super::manifest::Manifest;
@@ -66,7 +67,10 @@ impl PluginRegistry {
             plugin,
             method,
             params,
+            thread,
             settings,
+            connection,
+            events,
         } = call;
         self.refresh().await;
         let loaded = match self.by_id(&plugin) {
@@ -91,6 +95,10 @@ impl PluginRegistry {
             method,
             arguments,
             user: None,
+            events: EventReceiver {
+                owner: EventOwner::Client { connection, thread },
+                listener: events,
+            },
             stopped: Box::pin(std::future::pending()),
             writable,
         };

@@ -9,6 +9,7 @@ use raddle_rpc::{ErrorObject, code};
 use rmcp::model::{ElicitRequestParams, ElicitationAction};
 use serde_json::{Value, json};
 
+use super::events::PluginEvents;
 use super::frame::FrameFault;
 use super::manifest::Manifest;
 use super::session::HostMethods;
@@ -21,6 +22,8 @@ pub(super) struct PluginHost {
     pub(super) manifest: Arc<Manifest>,
     /// The calls of the plugin, and the questions that belong to them.
     pub(super) elicitations: Arc<Elicitations>,
+    /// Events of the plugin for clients.
+    pub(super) events: Arc<PluginEvents>,
     pub(super) log: LogFile,
     /// Events that the plugin causes in its log.
     pub(super) log_budget: LogBudget,
@@ -34,6 +37,7 @@ impl PluginHost {
     pub(super) fn new(manifest: Arc<Manifest>, log: LogFile) -> Self {
         Self {
             elicitations: Elicitations::new(manifest.id.clone()),
+            events: PluginEvents::new(manifest.id.clone()),
             manifest,
             log,
             log_budget: LogBudget::default(),
@@ -122,8 +126,9 @@ impl HostMethods for PluginHost {
         })
     }
 
-    /// Events are for clients, which cannot subscribe to them yet.
-    fn notify(&self, _method: &str, _params: Value) {}
+    fn notify(&self, method: &str, params: Value) {
+        self.events.send(method, params);
+    }
 
     fn report(&self, fault: FrameFault) {
         self.note(&format!("a message deviates from the contract: {fault:?}"));

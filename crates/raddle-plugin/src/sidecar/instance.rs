@@ -16,6 +16,7 @@ use tracing::Instrument;
 
 use self::supervisor::{EXIT_TIMEOUT, Supervisor};
 use super::conformance::health_violation;
+use super::events::EventReceiver;
 use super::folder_hash;
 use super::host::PluginHost;
 use super::inspection::InspectedPlugin;
@@ -77,6 +78,8 @@ pub(super) struct PluginCall {
     pub(super) arguments: Value,
     /// User behind the call; `None` if a client made it outside of a turn.
     pub(super) user: Option<CallUser>,
+    /// Receives the events of the plugin during the call.
+    pub(super) events: EventReceiver,
     /// Completes once the call must stop.
     pub(super) stopped: BoxFuture<'static, ()>,
     /// Folders that the agent may write, with their real paths. No program is started from there.
@@ -159,6 +162,7 @@ impl PluginInstance {
     ) -> Result<Value, PluginToolError> {
         // From now on the process is neither idle nor checked.
         let questions = self.host.elicitations.add_call(call.user);
+        let _events = self.host.events.open(call.events);
         let running = tokio::select! {
             biased;
             running = self.running(&call.writable) => running?,

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use raddle_core::ports::PluginRequest;
-use raddle_protocol::PluginCallResponse;
+use raddle_agent::{Delivery, Subscriber};
+use raddle_core::ports::{PluginEventListener, PluginRequest};
 use raddle_protocol::methods::PluginCall;
+use raddle_protocol::{PluginCallResponse, ThreadId};
 
 use crate::call::Request;
+use crate::services::threads::SessionSubscriber;
 use crate::services::{ServerState, threads};
+use crate::session::Session;
 use crate::wire_error::WireError;
 
 const NO_EXTENSION: &str = "plugin/call requires the extension `raddle/plugins`; name it in \
@@ -33,9 +36,21 @@ pub(crate) async fn handle(
         plugin: params.plugin_id,
         method: params.method,
         params: params.params,
+        thread: params.thread_id,
         settings,
+        connection: session.number,
+        events: events(&session, params.thread_id),
     });
     Ok(PluginCallResponse {
         result: called.await?,
+    })
+}
+
+/// Returns the receiver of the plugin's events: the client that makes the call, and no other.
+fn events(session: &Arc<Session>, thread: Option<ThreadId>) -> PluginEventListener {
+    let client = SessionSubscriber(Arc::downgrade(session));
+    Box::new(move |event| {
+        let event = Delivery::Notice(Arc::new(event.notification(thread)));
+        client.is_connected() && client.has_capacity() && client.deliver(&event)
     })
 }

@@ -41,13 +41,20 @@ def hang(params):
     threading.Event().wait()
 
 
+def echo(params):
+    for number in range(params.get("events", 0)):
+        forged = {"kind": "notification", "method": "item/completed", "params": {"number": number}}
+        send({"method": "codex/event", "params": forged})
+    return params
+
+
 METHODS = {
     "plugin/health": lambda params: {"ok": True, "plugin_id": "org.example", "version": "1"},
     "plugin/shutdown": lambda params: {"ok": True},
     "greet": greet,
     "die": die,
     "hang": hang,
-    "echo": lambda params: params,
+    "echo": echo,
 }
 
 

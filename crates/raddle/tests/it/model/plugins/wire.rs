@@ -156,3 +156,75 @@ fn a_client_calls_the_methods_that_a_plugin_declares() {
     let response = plugin.request("plugin/call", call("echo", json!({})));
     assert!(response["error"].is_object(), "{response}");
 }
+
+/// Returns the events of plugins among messages.
+fn events(messages: &[Value]) -> Vec<&Value> {
+    let events = messages.iter().filter(|it| it["method"] == "plugin/event");
+    events.map(|it| &it["params"]).collect()
+}
+
+/// Runs a turn that calls `echo` with these arguments, and returns its messages.
+fn echo_turn(plugin: &mut PluginClient, arguments: &Value) -> Vec<Value> {
+    plugin.begin("echo", arguments);
+    plugin.client.until(|it| it["method"] == "turn/completed")
+}
+
+#[test]
+fn an_event_of_a_plugin_reaches_the_clients_of_its_call_and_forges_no_item() {
+    let mut plugin = PluginClient::start_with(&extended());
+    let thread = json!(plugin.client.thread);
+    let messages = echo_turn(&mut plugin, &json!({ "events": 2 }));
+    let forged = |number: u64| {
+        let params = json!({ "number": number });
+        json!({ "kind": "notification", "method": "item/completed", "params": params })
+    };
+    let event = |number: u64, thread: &Value| {
+        json!({
+            "pluginId": "org.example", "threadId": thread,
+            "method": "codex/event", "params": forged(number),
+        })
+    };
+    assert_eq!(events(&messages), [&event(0, &thread), &event(1, &thread)]);
+    let mut items = messages
+        .iter()
+        .filter(|it| it["method"] == "item/completed");
+    assert!(items.all(|it| it["params"]["item"].is_object()));
+
+    // The client that makes a call receives its events, before the response.
+    let arguments = json!({ "events": 1 });
+    for named in [json!(null), thread] {
+        let mut params = call("echo", arguments.clone());
+        params["threadId"] = named.clone();
+        plugin.client.ask("plugin/call", params);
+        let id = plugin.client.last_id;
+        let messages = plugin.client.until(|it| it["id"] == id);
+        assert_eq!(events(&messages), [&event(0, &named)]);
+    }
+
+    let mut plugin = PluginClient::start();
+    let messages = echo_turn(&mut plugin, &json!({ "events": 2 }));
+    assert_eq!(events(&messages), Vec::<&Value>::new());
+}
+
+#[test]
+fn events_beyond_the_limit_are_counted() {
+    let mut plugin = PluginClient::start_with(&extended());
+    let (mut sent, mut received, mut dropped) = (0, 0, 0);
+    for count in std::iter::once(500).chain(std::iter::repeat(1)) {
+        let arguments = json!({ "events": count });
+        plugin.client.ask("plugin/call", call("echo", arguments));
+        let id = plugin.client.last_id;
+        let messages = plugin.client.until(|it| it["id"] == id);
+        let events = events(&messages);
+        let dropped_before = events.iter().filter_map(|it| it["dropped"].as_u64());
+        dropped += dropped_before.sum::<u64>();
+        received += events.len() as u64;
+        sent += count;
+        // Events are dropped until the next period begins.
+        if count == 1 && !events.is_empty() {
+            break;
+        }
+    }
+    assert!(dropped > 0 && received < 500, "{received} {dropped}");
+    assert_eq!(received + dropped, sent);
+}
