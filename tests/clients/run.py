@@ -5,7 +5,7 @@ starts a thread, runs a turn of text and quits. Then each does what its users do
 
 - The terminal client over a websocket: Esc, steering by typing, /compact, /review, the title that it
   requests in a hidden thread, /rename, /new, /fork, `resume ID` in another process, the list of
-  /resume, /model, /diff, /mcp, /skills, /hooks, two clients in one turn, and reconnection after the server was killed during a
+  /resume, /model, /diff, /mcp, /skills, /hooks, /plugins, two clients in one turn, and reconnection after the server was killed during a
   turn and restarted.
   Over a unix socket: a turn, Esc and `resume ID`; and a turn at its default path.
   The agent's work: commands with their output, read-only commands, patches, plans, a question that the

@@ -1,11 +1,11 @@
-"""What the stock terminal client shows of MCP servers, skills and hooks: /mcp, /skills and /hooks."""
+"""What the stock terminal client shows: /mcp, /skills, /hooks and /plugins."""
 
 import json
 import re
 import sys
 from pathlib import Path
 
-from harness import require, require_equal, wait_until
+from harness import require, require_equal, run_client, wait_until
 from mcp_client import sections
 from mock_model import MODEL
 from tui_client import EMPTY_PROMPT
@@ -99,6 +99,60 @@ def hooks(bench):
     session.close(client)
 
 
+def plugins(bench):
+    """An installed plugin is shown as it is, disabled in the client, and removed."""
+    session = Session(bench, [], remote_clients_set_programs=True)
+    folder = bench.folder / "hello"
+    _raddle(bench, "new", folder, "--lang", "python")
+    _raddle(bench, "add", folder)
+    client = session.begin()
+    client.enter("/plugins")
+    client.terminal.wait_for("Installed 1 of 1 available plugins.")
+    client.terminal.wait_for("local.hello")
+    client.terminal.press("Enter")
+    client.terminal.wait_for("local.hello · Installed · local")
+    client.terminal.wait_for("tools: greet; may ask for: workspace.read")
+    client.terminal.wait_for("local 0.1.0")
+    _close_popup(client)
+
+    client.enter("/plugins")
+    client.terminal.wait_for("Space to disable")
+    client.terminal.press("Space")
+    client.call("config/value/write")
+    client.terminal.wait_for("Space to enable")
+    _close_popup(client)
+    require_equal("the state of the plugin", _listed(bench)["state"], "disabled")
+    # The user changes a file, so the plugin does not run even if it is enabled.
+    _raddle(bench, "enable", "local.hello")
+    (folder / "other.py").touch()
+    client.enter("/plugins")
+    client.terminal.wait_for("Space to enable")
+    client.terminal.press("Enter")
+    client.terminal.wait_for("local.hello · Disabled · local")
+    client.terminal.wait_for("does not run: its files have changed since they were trusted")
+
+    client.terminal.press("Down")
+    client.terminal.wait_for("Remove this plugin now.")
+    client.terminal.press("Enter")
+    client.call("plugin/uninstall", pluginId="local.hello")
+    _close_popup(client)
+    config = (bench.server_home / "config.toml").read_text()
+    require("local.hello" not in config, "the plugin is still installed")
+    session.close(client)
+
+
+def _raddle(bench, *words):
+    """Runs `raddle plugin`, and returns its output."""
+    code, out, _ = run_client(bench, [bench.raddle, "plugin", *words], bench.environment())
+    require_equal(f"the exit code of {words[0]}", code, 0)
+    return out
+
+
+def _listed(bench):
+    (plugin,) = json.loads(_raddle(bench, "list", "--json"))
+    return plugin
+
+
 def _require_counts(client, event, installed, active, review):
     row = rf"{event}\s+{installed}\s+{active}(\s+{review})?\s"
     shown = wait_until(lambda: re.search(row, client.terminal.screen()))
@@ -122,4 +176,5 @@ CHECKS = {
     "tui-mcp": servers,
     "tui-skills": skills,
     "tui-hooks": hooks,
+    "tui-plugins": plugins,
 }

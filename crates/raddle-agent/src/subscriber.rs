@@ -25,6 +25,11 @@ pub trait Subscriber: Send + Sync {
         false
     }
 
+    /// Whether it receives `plugin/event`.
+    fn wants_plugin_events(&self) -> bool {
+        false
+    }
+
     /// Whether it can accept more events. A subscriber without capacity is caught up from the
     /// journal later, and loses nothing.
     fn has_capacity(&self) -> bool {

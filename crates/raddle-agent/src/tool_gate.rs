@@ -14,9 +14,9 @@ use raddle_core::policy::{
     Act, ActKind, Amendment, DeadlineAction, ManagedLimits, Policy, Ruling, Verdict, proposed,
 };
 use raddle_core::ports::{
-    AmendError, BackgroundTerminal, Blobs, BoxFuture, Hooks, ReportSink, Requirement, Rulebook,
-    ToolIntent, ToolJob, ToolResult, ToolSpec, Tools, Webhook, WebhookDecision, WebhookError,
-    WebhookRequest,
+    AmendError, BackgroundTerminal, Blobs, BoxFuture, Hooks, PluginEvent, ReportSink, Requirement,
+    Rulebook, ToolIntent, ToolJob, ToolResult, ToolSpec, Tools, Webhook, WebhookDecision,
+    WebhookError, WebhookRequest,
 };
 use raddle_core::{
     Admission, Ask, AskCommand, AskPatch, AskTool, Command, CommandRun, CommandSource, EndTool,
@@ -397,6 +397,11 @@ impl ReportSink for TaskReports {
             message,
         };
         let _ = self.notifier.try_send(Box::new(progress.into()));
+    }
+
+    fn plugin_event(&self, event: PluginEvent) -> bool {
+        let notification = event.notification(Some(self.thread));
+        self.notifier.try_send(Box::new(notification)).is_ok()
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use crate::config_error::ConfigWriteError;
+use crate::plugins::PLUGINS_TABLE;
 use crate::{keys, layers, redaction};
 
 /// A file after its edits.
@@ -26,6 +27,7 @@ pub(crate) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<EditedFile, Conf
     for edit in edits {
         let path = layers::key_path(&edit.key_path)
             .map_err(|error| invalid(format!("keyPath: {error}")))?;
+        let path = with_plugin_id(document.as_table(), path);
         let upsert = match &edit.merge_strategy {
             MergeStrategy::Replace => false,
             MergeStrategy::Upsert => true,
@@ -60,6 +62,27 @@ pub(crate) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<EditedFile, Conf
         return Err(invalid(problem));
     }
     Ok(EditedFile { text, paths })
+}
+
+/// Returns a path in which the id of an installed plugin is one key. Clients of Codex write the id
+/// without quotes, and the ids of Raddle have dots.
+fn with_plugin_id(table: &Table, path: Vec<String>) -> Vec<String> {
+    let plugins = match path.first() {
+        Some(first) if first == PLUGINS_TABLE => table.get(first).and_then(Item::as_table_like),
+        _ => None,
+    };
+    let Some(plugins) = plugins else {
+        return path;
+    };
+    for end in (3..=path.len()).rev() {
+        let id = path[1..end].join(".");
+        if plugins.contains_key(&id) {
+            let mut resolved = vec![PLUGINS_TABLE.to_owned(), id];
+            resolved.extend_from_slice(&path[end..]);
+            return resolved;
+        }
+    }
+    path
 }
 
 fn invalid(message: String) -> ConfigWriteError {
@@ -251,6 +274,22 @@ mod tests {
         check("a = 1\n", "a", json!({"b": 2}), Replace, "[a]\nb = 2\n");
         check("a = 1\n", "a.b", json!(null), Replace, "a = 1\n");
         check("[a]\nb = 1\n", "a", json!(2), Replace, "a = 2\n");
+        for key in ["plugins.org.a", "plugins.\"org.a\""] {
+            check(
+                "[plugins.\"org.a\"]\npath = \"/a\"\n",
+                key,
+                json!({"enabled": false}),
+                Upsert,
+                "[plugins.\"org.a\"]\npath = \"/a\"\nenabled = false\n",
+            );
+        }
+        check(
+            "[plugins.\"org.a\"]\npath = \"/a\"\n",
+            "plugins.org.a.enabled",
+            json!(true),
+            Replace,
+            "[plugins.\"org.a\"]\npath = \"/a\"\nenabled = true\n",
+        );
         check(
             "# One.\n[a]\nb = 1\n\n# Two.\n[c]\nd = 1\n",
             "a",

@@ -7,7 +7,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::config::Config;
+use raddle_protocol::{ConfigEdit, ConfigLayerSource, MergeStrategy};
+use serde_json::Value;
+
+use crate::config::{Config, ConfigWriter, State};
+use crate::config_error::ConfigWriteError;
+use crate::{keys, layers};
 
 /// The table of plugins.
 pub(crate) const PLUGINS_TABLE: &str = "plugins";
@@ -50,6 +55,18 @@ pub(crate) fn read(merged: &toml::Table) -> Vec<InstalledPlugin> {
     plugins
 }
 
+/// Returns the keys of a plugin's entry.
+pub(crate) fn path_of(id: &str) -> [String; 2] {
+    [PLUGINS_TABLE.to_owned(), id.to_owned()]
+}
+
+/// Whether the user's file defines a part of a plugin.
+pub(crate) fn is_users(state: &State, id: &str) -> bool {
+    let mut all = state.layers.each();
+    let user = all.find(|it| matches!(it.source, ConfigLayerSource::User(_)));
+    user.is_some_and(|it| layers::get(&it.table, &path_of(id)).is_some())
+}
+
 /// The plugins of a running server's configuration, current at each call. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct PluginConfig {
@@ -68,6 +85,36 @@ impl PluginConfig {
     pub fn refresh(&self) -> Vec<InstalledPlugin> {
         let state = self.config.refresh();
         read(&state.unwrap_or_else(|_| self.config.state()).merged)
+    }
+
+    /// Whether the user's file, as last loaded, defines a part of a plugin.
+    pub fn is_users(&self, id: &str) -> bool {
+        is_users(&self.config.state(), id)
+    }
+
+    /// Removes a plugin from the user's file. Blocks on the disk.
+    pub fn uninstall(&self, id: &str, writer: ConfigWriter) -> Result<(), ConfigWriteError> {
+        let rejected = |kind, message| ConfigWriteError::Rejected { kind, message };
+        let state = self.config.refresh().map_err(ConfigWriteError::Unusable)?;
+        if !read(&state.merged).iter().any(|it| it.id == id) {
+            let message = format!("no plugin has the id `{id}`; use an id of plugin/list");
+            return Err(rejected("configValidationError", message));
+        }
+        if !is_users(&state, id) {
+            let winner = state.layers.winner(&path_of(id));
+            let message = format!(
+                "the plugin `{id}` is installed in {}, not in {}; remove it there",
+                winner.map_or("another place", |(layer, _)| layer.describe()),
+                self.config.user_file().display()
+            );
+            return Err(rejected("configLayerReadonly", message));
+        }
+        let edit = ConfigEdit {
+            key_path: keys::dotted(&path_of(id)),
+            value: Value::Null,
+            merge_strategy: MergeStrategy::Replace,
+        };
+        self.config.write(&[edit], None, None, writer).map(drop)
     }
 
     /// Whether it is known without waiting for the disk that no plugin is installed.

@@ -4,6 +4,7 @@ mod hooks;
 mod mcp;
 mod model;
 mod pages;
+mod plugins;
 mod rulebook;
 mod skills;
 mod summary;
@@ -20,6 +21,10 @@ pub use mcp::{
 };
 pub use model::{FreeformSpec, Model, ModelAnswer, ModelEvent, Prompt, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Page, PageCursor, PageQuery, TurnEntry};
+pub use plugins::{
+    ManifestSummary, NoPlugins, PluginEvent, PluginEventListener, PluginRequest,
+    PluginRequestError, PluginSnapshot, Plugins,
+};
 pub use rulebook::{AmendError, Rulebook};
 pub use skills::{OfferedSkill, SkillOffer, Skills};
 pub(crate) use summary::preview;

@@ -25,6 +25,7 @@ mod log_budget;
 mod log_file;
 mod mcp;
 pub mod mcp_server;
+mod message_budget;
 mod process;
 mod read_pacer;
 mod sidecar;

@@ -10,7 +10,9 @@
 
 mod answer_channel;
 mod byte_stream;
+mod catalogue;
 mod conformance;
+mod events;
 mod folder_hash;
 mod frame;
 mod host;

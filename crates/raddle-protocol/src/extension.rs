@@ -17,5 +17,9 @@ pub const IDEMPOTENCY: &str = "raddle/idempotency";
 /// While a turn runs, `turn/progress` reports every few seconds why it is waiting.
 pub const PROGRESS: &str = "raddle/progress";
 
+/// The client may call methods of plugins with `plugin/call`, and receives their events as
+/// `plugin/event`.
+pub const PLUGINS: &str = "raddle/plugins";
+
 /// Names of all extensions.
-pub const ALL: &[&str] = &[SEQ, ROLES, IDEMPOTENCY, PROGRESS];
+pub const ALL: &[&str] = &[SEQ, ROLES, IDEMPOTENCY, PROGRESS, PLUGINS];

@@ -274,6 +274,18 @@ methods! {
     "plugin/installed" => PluginInstalled(PluginInstalledParams) -> PluginInstalledResponse,
         Useful, Stable, lane(free), safe(reads, repeatable);
 
+    /// Reads the details of a plugin.
+    "plugin/read" => PluginRead(PluginReadParams) -> PluginReadResponse,
+        Useful, Stable, lane(free), safe(reads, repeatable);
+
+    /// Removes an installed plugin from the user's configuration, and stops it.
+    "plugin/uninstall" => PluginUninstall(PluginUninstallParams) -> PluginUninstallResponse,
+        Useful, Stable, lane(config);
+
+    /// Calls a method of a plugin; only with the extension `raddle/plugins`.
+    "plugin/call" => PluginCall(PluginCallParams) -> PluginCallResponse,
+        Useful, Stable, lane(free);
+
     /// Enables or disables a skill.
     "skills/config/write" => SkillsConfigWrite(SkillsConfigWriteParams) -> SkillsConfigWriteResponse,
         Useful, Stable, lane(config);

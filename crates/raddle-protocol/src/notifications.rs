@@ -58,6 +58,9 @@ notifications! {
     /// A running turn and the reason why it is waiting; only with the extension `raddle/progress`.
     "turn/progress" => TurnProgress(TurnProgressNotification), Useful, Stable, Subscribers;
 
+    /// A plugin sent a notification during a call; only with the extension `raddle/plugins`.
+    "plugin/event" => PluginEvent(PluginEventNotification), Useful, Stable, Subscribers;
+
     /// An item has started.
     "item/started" => ItemStarted(ItemStartedNotification), Core, Stable, Subscribers;
 

@@ -10,6 +10,7 @@ pub(crate) mod mcp_status;
 pub(crate) mod model_list_cache;
 pub(crate) mod offered_skills;
 pub(crate) mod pages;
+pub(crate) mod plugin_catalogue;
 pub(crate) mod processes;
 pub(crate) mod profiles;
 pub(crate) mod sandbox_policy;
@@ -29,7 +30,7 @@ use raddle_agent::Threads;
 use raddle_config::{
     CommandConfig, Config, ConfigError, HookConfig, McpConfig, PluginConfig, Providers, State,
 };
-use raddle_core::ports::McpServers;
+use raddle_core::ports::{McpServers, Plugins};
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 use tokio::sync::oneshot;
 
@@ -75,6 +76,8 @@ pub(crate) struct ServerState {
     pub(crate) threads: Threads,
     /// The MCP servers whose tools the threads use.
     pub(crate) mcp: Arc<dyn McpServers>,
+    /// The plugins whose tools the threads use.
+    pub(crate) plugins: Arc<dyn Plugins>,
     /// Starts the processes of clients.
     pub(crate) launcher: Launcher,
     /// The sandbox around these processes.
@@ -120,7 +123,11 @@ impl ServerState {
             path,
             skills: Arc::new(OfferedSkills::new(&options, &config, &skill_roots)),
         });
-        let AgentParts { threads, mcp } = parts.into();
+        let AgentParts {
+            threads,
+            mcp,
+            plugins,
+        } = parts.into();
         let announcer = threads.clone();
         mcp.subscribe(Box::new(move |name, state| {
             announcer.announce(mcp_status::startup_status(name, state).into());
@@ -141,6 +148,7 @@ impl ServerState {
             skill_watches: SkillWatches::default(),
             threads,
             mcp,
+            plugins,
             launcher,
             sandbox,
             panicked_connections: AtomicU64::new(0),

@@ -98,6 +98,8 @@ pub(crate) struct ClientProfile {
     pub(crate) has_idempotency: bool,
     /// Whether it receives `turn/progress`.
     pub(crate) wants_progress: bool,
+    /// Whether it may call methods of plugins, and receives `plugin/event`.
+    pub(crate) has_plugins: bool,
     pub(crate) role: Role,
     opted_out: HashSet<String>,
 }
@@ -180,6 +182,7 @@ impl Session {
             wants_seq: has_extension(extension::SEQ),
             has_idempotency: has_extension(extension::IDEMPOTENCY),
             wants_progress: has_extension(extension::PROGRESS),
+            has_plugins: has_extension(extension::PLUGINS),
             role,
             opted_out: capabilities
                 .and_then(|it| it.opt_out_notification_methods.clone())

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use raddle_config::{ConfigWriteError, SettingError};
 use raddle_core::TurnKind;
-use raddle_core::ports::McpError;
+use raddle_core::ports::{McpError, PluginRequestError};
 use raddle_protocol::{CodexErrorInfo, NonSteerableTurnKind, NotSteerable, TurnError};
 use raddle_rpc::{ErrorObject, Id, code};
 use raddle_sandbox::{ConfinementError, HoldError, SandboxRefusal, StartError};
@@ -157,6 +157,12 @@ impl From<ConfinementError> for WireError {
 
 impl From<McpError> for WireError {
     fn from(error: McpError) -> Self {
+        Self::Refused(error.to_string().into())
+    }
+}
+
+impl From<PluginRequestError> for WireError {
+    fn from(error: PluginRequestError) -> Self {
         Self::Refused(error.to_string().into())
     }
 }

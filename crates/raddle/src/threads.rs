@@ -68,7 +68,7 @@ pub(crate) fn open(
     let tools = McpTools::new(Arc::new(built_in), mcp.clone());
     let tools = PluginTools::new(Arc::new(tools), plugins.clone());
     let models = ConfiguredModels::new(providers.clone(), vendor_client);
-    let models = PluginModels::new(Arc::new(models), providers, plugins);
+    let models = PluginModels::new(Arc::new(models), providers, plugins.clone());
     let folder = folder(home);
     // Never the name of another process, not even of a dead one.
     let node = ThreadId::mint().to_string();
@@ -102,6 +102,7 @@ pub(crate) fn open(
     AgentParts {
         threads,
         mcp: Arc::new(mcp),
+        plugins: Arc::new(plugins),
     }
 }
 

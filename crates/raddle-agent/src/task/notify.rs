@@ -101,6 +101,10 @@ impl Task {
                 let progress = Delivery::Notice(Arc::new(notification));
                 self.subscribers.notice_with_capacity(&progress);
             }
+            Notification::PluginEvent(_) => {
+                let event = Delivery::Notice(Arc::new(notification));
+                self.subscribers.notice_plugin_event(&event);
+            }
             notification => self.notice(notification),
         }
     }

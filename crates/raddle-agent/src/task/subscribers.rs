@@ -123,6 +123,12 @@ impl Subscribers {
             .retain(|it| !it.has_capacity() || it.notice(notice));
     }
 
+    /// Delivers an event of a plugin to the subscribers that want it.
+    pub(super) fn notice_plugin_event(&mut self, event: &Delivery) {
+        self.subscriptions
+            .retain(|it| !it.receives_plugin_events() || it.notice(event));
+    }
+
     /// Whether any subscriber receives the progress of a turn.
     pub(super) fn want_progress(&self) -> bool {
         let mut subscriptions = self.subscriptions.iter();
@@ -282,6 +288,10 @@ mod tests {
             self.state() != ConnectionState::Gone
         }
 
+        fn wants_plugin_events(&self) -> bool {
+            self.name == "b"
+        }
+
         fn has_capacity(&self) -> bool {
             self.state() != ConnectionState::Slow
         }
@@ -332,6 +342,9 @@ mod tests {
                 "switch" => drop(subscribers.start_catch_ups(&Thread::new())),
                 "record" => subscribers.deliver(&record),
                 "notice" => subscribers.notice(&Delivery::Notice(notification.clone())),
+                "event" => {
+                    subscribers.notice_plugin_event(&Delivery::Notice(notification.clone()));
+                }
                 "disconnected" => subscribers.remove_disconnected(),
                 other => panic!("{other}"),
             }
@@ -356,6 +369,10 @@ mod tests {
             ("add:a gone:a record", "", ""),
             ("add:a gone:a notice", "", ""),
             ("add:a add:b gone:b disconnected", "", "a"),
+            // Only b receives the events of plugins, and none while it is slow.
+            ("add:a add:b event", "b:notice", "a b"),
+            ("add:a add:b slow:b event", "", "a b"),
+            ("add:a add:b gone:b event", "", "a"),
             // Nothing is delivered live to a subscriber that catches up.
             ("add:a add:b slow:a switch record", "b:record", "a b"),
             ("add:a slow:a switch notice", "", "a"),

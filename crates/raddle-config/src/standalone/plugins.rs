@@ -1,11 +1,10 @@
 //! The plugins of the configuration, for the command line.
 
-use raddle_protocol::ConfigLayerSource;
 use serde_json::{Value, json};
 
 use super::{Configuration, WrittenValue};
 use crate::config_error::ConfigWriteError;
-use crate::plugins::{self, InstalledPlugin, PLUGINS_TABLE};
+use crate::plugins::{self, InstalledPlugin, path_of};
 use crate::{keys, layers};
 
 impl Configuration {
@@ -23,10 +22,7 @@ impl Configuration {
 
     /// Whether the user's file defines a part of a plugin.
     pub fn is_users_plugin(&self, id: &str) -> bool {
-        let state = self.config.state();
-        let mut all = state.layers.each();
-        let user = all.find(|it| matches!(it.source, ConfigLayerSource::User(_)));
-        user.is_some_and(|it| layers::get(&it.table, &path_of(id)).is_some())
+        plugins::is_users(&self.config.state(), id)
     }
 
     /// Writes a plugin to the user's file.
@@ -70,8 +66,4 @@ impl Configuration {
         let [table, id] = path_of(id);
         self.write(&keys::dotted(&[table, id, key.to_owned()]), value)
     }
-}
-
-fn path_of(id: &str) -> [String; 2] {
-    [PLUGINS_TABLE.to_owned(), id.to_owned()]
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BoxFuture, ToolSpec};
+use super::{BoxFuture, PluginEvent, ToolSpec};
 use crate::policy::{Act, ActKind, ParsedScript};
 use crate::{
     Ask, Command, CommandRun, Item, ItemBody, ItemId, ItemStatus, Output, PlanStep, Resolution,
@@ -162,6 +162,10 @@ pub trait ReportSink: Send + Sync {
     /// Sends a progress message to the subscribers. It is not stored, and does not wait: without
     /// capacity it is dropped.
     fn progress(&self, message: String);
+
+    /// Sends an event of a plugin to the subscribers that want such events. It is not stored, and
+    /// does not wait: without capacity it is dropped, and the result is false.
+    fn plugin_event(&self, event: PluginEvent) -> bool;
 }
 
 /// Sends questions of a running tool to the user.

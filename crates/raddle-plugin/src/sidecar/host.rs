@@ -12,6 +12,7 @@ use raddle_rpc::{ErrorObject, code};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
+use super::events::PluginEvents;
 use super::frame::FrameFault;
 use super::inspection::InspectedPlugin;
 use super::manifest::Manifest;
@@ -34,6 +35,8 @@ pub(super) struct PluginHost {
     hash: String,
     /// The calls of the plugin, and the questions that belong to them.
     pub(super) calls: Arc<OpenCalls>,
+    /// Events of the plugin for clients.
+    pub(super) events: Arc<PluginEvents>,
     log: LogFile,
     /// Events that the plugin causes in its log.
     log_budget: LogBudget,
@@ -48,6 +51,7 @@ impl PluginHost {
         Self {
             hash: plugin.hash.text.clone(),
             calls: OpenCalls::new(manifest.id.clone()),
+            events: PluginEvents::new(manifest.id.clone()),
             log,
             log_budget: LogBudget::default(),
             permissions: PermissionStore::of(home, &manifest.id),
@@ -113,15 +117,15 @@ impl HostMethods for PluginHost {
     }
 
     fn notify(&self, method: &str, mut params: Value) {
-        // Events are for clients, which cannot subscribe to them yet, except those of an answer.
+        // All events are for clients, except those of an answer.
         if method != MODEL_EVENT {
-            return;
+            return self.events.send(method, params);
         }
         match self.calls.find(&params) {
             Ok(call) => {
                 let event = params.get_mut("event").map(Value::take);
-                if let (Some(events), Some(event)) = (&call.events, event) {
-                    events.send(event);
+                if let (Some(answer), Some(event)) = (&call.answer, event) {
+                    answer.send(event);
                 }
             }
             Err(error) => self.note(&format!("{MODEL_EVENT} is dropped: {error}")),

@@ -17,6 +17,7 @@ use tracing::Instrument;
 use self::supervisor::{EXIT_TIMEOUT, Supervisor};
 use super::answer_channel::AnswerSender;
 use super::conformance::health_violation;
+use super::events::EventReceiver;
 use super::folder_hash;
 use super::host::PluginHost;
 use super::inspection::InspectedPlugin;
@@ -76,12 +77,14 @@ enum StartFailure {
 pub(super) struct PluginCall {
     pub(super) method: String,
     pub(super) arguments: Value,
-    /// The user that is asked; `None` if no question belongs to the call.
+    /// User behind the call; `None` if no question belongs to it.
     pub(super) user: Option<CallUser>,
     /// Longest time of the call, without the time in which the user is asked.
     pub(super) limit: Duration,
-    /// Receives the events of the answer, if it is a model call.
-    pub(super) events: Option<AnswerSender>,
+    /// Receives the answer of a model.
+    pub(super) answer: Option<AnswerSender>,
+    /// Receives the events of the plugin during the call.
+    pub(super) events: EventReceiver,
     /// Completes once the call must stop.
     pub(super) stopped: BoxFuture<'static, ()>,
     /// Folders that the agent may write, with their real paths. No program is started from there.
@@ -169,7 +172,8 @@ impl PluginInstance {
         mut call: PluginCall,
     ) -> Result<Value, PluginToolError> {
         // From now on the process is neither idle nor checked.
-        let open = self.host.calls.add(call.user, call.events);
+        let open = self.host.calls.add(call.user, call.answer);
+        let _events = self.host.events.open(call.events);
         let running = tokio::select! {
             biased;
             running = self.running(&call.writable) => running?,

@@ -134,6 +134,13 @@ impl Manifest {
         }
     }
 
+    /// Whether the plugin declares a method, for clients or for a tool. It declares none that the
+    /// contract defines.
+    pub(super) fn declares(&self, method: &str) -> bool {
+        let is_declared = self.methods.iter().any(|it| it.name == method);
+        is_declared || self.tools.iter().any(|it| it.method == method)
+    }
+
     fn of_table(mut table: Table) -> Result<Self, KeyFault> {
         let keys = &mut table;
         let id = id(keys)?;

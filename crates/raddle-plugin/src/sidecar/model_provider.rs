@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use self::events::{AnswerEvents, EventError};
 use super::answer_channel::{self, AnswerReceiver};
+use super::events::EventReceiver;
 use super::instance::{PluginCall, PluginToolError};
 use super::registry::{OfferedPlugin, PluginRegistry};
 
@@ -61,7 +62,8 @@ impl PluginModels {
                     arguments,
                     user: None,
                     limit: ANSWER_TIMEOUT,
-                    events: Some(sender),
+                    answer: Some(sender),
+                    events: EventReceiver::without_clients(prompt.thread),
                     // Dropping the answer abandons the call.
                     stopped: Box::pin(std::future::pending()),
                     writable,

@@ -32,8 +32,8 @@ pub(super) struct OpenCall {
     id: OnceLock<String>,
     /// The thread that made it; `None` if a client made it outside of a turn.
     thread: Option<ThreadId>,
-    /// Receives the events of its answer, if it is a model call.
-    pub(super) events: Option<AnswerSender>,
+    /// Receives the answer of a model.
+    pub(super) answer: Option<AnswerSender>,
     /// Its questions to the user.
     pub(super) questions: CallElicitations,
     /// Held while the user is asked for a permission. A call that asks twice at once has one
@@ -73,17 +73,16 @@ impl OpenCalls {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a call. Without a user its questions are declined. The events are those of a model's
-    /// answer.
+    /// Adds a call. Without a user its questions are declined.
     pub(super) fn add(
         self: &Arc<Self>,
         user: Option<CallUser>,
-        events: Option<AnswerSender>,
+        answer: Option<AnswerSender>,
     ) -> OpenCallGuard {
         let call = Arc::new(OpenCall {
             id: OnceLock::new(),
             thread: user.as_ref().map(|it| it.thread),
-            events,
+            answer,
             questions: self.elicitations.add_call(user),
             asking: tokio::sync::Mutex::default(),
         });

@@ -94,9 +94,19 @@ impl PluginRegistry {
         self.plugins().is_empty()
     }
 
-    /// Returns the starter of processes.
-    pub(super) fn starter(&self) -> &ProcessStarter {
-        &self.inner.starter
+    /// Returns the folders that an agent with these settings may write, also with their real paths.
+    pub(super) async fn writable(&self, settings: Settings) -> Vec<PathBuf> {
+        let operator = self.inner.starter.operator.clone();
+        let folders = tokio::task::spawn_blocking(move || {
+            let mut folders = operator.workspaces(&settings);
+            let real = folders
+                .iter()
+                .filter_map(|it| std::fs::canonicalize(it).ok());
+            folders.extend(real.collect::<Vec<_>>());
+            folders
+        });
+        // Without an answer, no folder is known not to be writable.
+        folders.await.unwrap_or_else(|_| vec![PathBuf::from("/")])
     }
 
     /// Reads the configuration and the folders of plugins that have changed. Plugins that may no
@@ -149,6 +159,28 @@ impl PluginRegistry {
         let has_plugins = !new.is_empty();
         *self.plugins() = new;
         has_plugins || has_changed
+    }
+
+    /// Returns the configuration of plugins.
+    pub(super) fn config(&self) -> &PluginConfig {
+        &self.inner.config
+    }
+
+    /// Returns an enabled plugin, or why it does not run; `None` if it is not loaded as it is
+    /// installed now.
+    pub(super) fn enabled(
+        &self,
+        installed: &InstalledPlugin,
+    ) -> Option<Result<Arc<OfferedPlugin>, String>> {
+        let plugins = self.plugins();
+        let loaded = plugins.get(&installed.id);
+        let loaded = loaded.filter(|it| it.installed == *installed)?;
+        Some(loaded.instance.clone())
+    }
+
+    /// Returns the enabled plugin with this id, or why it does not run.
+    pub(super) fn by_id(&self, id: &str) -> Option<Result<Arc<OfferedPlugin>, String>> {
+        self.plugins().get(id).map(|it| it.instance.clone())
     }
 
     fn offered(&self, plugin: InspectedPlugin) -> Arc<OfferedPlugin> {
@@ -216,6 +248,7 @@ impl PluginRegistry {
             hooks.map(|it| SelectedHook {
                 instance: plugin.instance.clone(),
                 method: it.method.clone(),
+                thread: call.thread,
                 writable: writable.clone(),
             })
         });
@@ -228,21 +261,6 @@ impl PluginRegistry {
         let plugin = plugins.get(id)?.instance.as_ref().ok()?;
         let method = plugin.instance.plugin.manifest.model_provider.clone()?;
         Some((plugin.clone(), method))
-    }
-
-    /// Returns the folders that the agent may write, also with their real paths.
-    pub(super) async fn writable(&self, settings: Settings) -> Vec<PathBuf> {
-        let operator = self.starter().operator.clone();
-        let folders = tokio::task::spawn_blocking(move || {
-            let mut folders = operator.workspaces(&settings);
-            let real = folders
-                .iter()
-                .filter_map(|it| std::fs::canonicalize(it).ok());
-            folders.extend(real.collect::<Vec<_>>());
-            folders
-        });
-        // Without an answer, no folder is known not to be writable.
-        folders.await.unwrap_or_else(|_| vec![PathBuf::from("/")])
     }
 
     /// Explains to the model why there is no tool with this name.

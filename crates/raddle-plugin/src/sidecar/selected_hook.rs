@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use raddle_core::ThreadId;
 use serde_json::Value;
 
+use super::events::EventReceiver;
 use super::instance::{PluginCall, PluginInstance, PluginToolError};
 use super::manifest::MANIFEST_FILE;
 
@@ -13,6 +15,8 @@ use super::manifest::MANIFEST_FILE;
 pub(crate) struct SelectedHook {
     pub(super) instance: Arc<PluginInstance>,
     pub(super) method: String,
+    /// Thread of the event.
+    pub(super) thread: ThreadId,
     /// Folders that the agent may write.
     pub(super) writable: Vec<PathBuf>,
 }
@@ -39,7 +43,8 @@ impl SelectedHook {
             arguments: input,
             user: None,
             limit,
-            events: None,
+            answer: None,
+            events: EventReceiver::without_clients(self.thread),
             // Dropping the future abandons the call.
             stopped: Box::pin(std::future::pending()),
             writable: self.writable,

@@ -14,6 +14,7 @@ use raddle_core::{
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
+use super::events::{EventOwner, EventReceiver};
 use super::instance::{CALL_TIMEOUT, PluginCall, PluginToolError};
 use super::registry::{OfferedPlugin, OfferedTool, PluginRegistry};
 use super::tool_name::PREFIX;
@@ -83,6 +84,7 @@ impl PluginTools {
                 "This was not done: the tool is no longer the one that was allowed. Call it again.";
             return cannot(job.item.body, why.to_owned());
         }
+        let reports = job.reports;
         let plugin_call = PluginCall {
             method: tool.tool.method.clone(),
             arguments,
@@ -91,7 +93,11 @@ impl PluginTools {
                 questions: job.questions.clone(),
             }),
             limit: CALL_TIMEOUT,
-            events: None,
+            answer: None,
+            events: EventReceiver {
+                owner: EventOwner::Thread(job.thread),
+                listener: Box::new(move |event| reports.plugin_event(event)),
+            },
             writable: self.registry.writable(job.settings).await,
             stopped: job.stopped,
         };

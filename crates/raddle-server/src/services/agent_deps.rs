@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use raddle_agent::Threads;
 use raddle_config::{CommandConfig, HookConfig, McpConfig, PluginConfig, Providers};
-use raddle_core::ports::{McpServers, NoMcpServers, Skills};
+use raddle_core::ports::{McpServers, NoMcpServers, NoPlugins, Plugins, Skills};
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 
 /// The dependencies from which the binary builds the live threads.
@@ -39,6 +39,8 @@ pub struct AgentParts {
     pub threads: Threads,
     /// The MCP servers whose tools the threads use.
     pub mcp: Arc<dyn McpServers>,
+    /// The plugins whose tools the threads use.
+    pub plugins: Arc<dyn Plugins>,
 }
 
 impl From<Threads> for AgentParts {
@@ -46,6 +48,7 @@ impl From<Threads> for AgentParts {
         Self {
             threads,
             mcp: Arc::new(NoMcpServers),
+            plugins: Arc::new(NoPlugins),
         }
     }
 }

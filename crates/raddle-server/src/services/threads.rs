@@ -133,6 +133,11 @@ impl Subscriber for SessionSubscriber {
         session.is_some_and(|it| it.client().is_some_and(|client| client.wants_progress))
     }
 
+    fn wants_plugin_events(&self) -> bool {
+        let session = self.0.upgrade();
+        session.is_some_and(|it| it.client().is_some_and(|client| client.has_plugins))
+    }
+
     fn has_capacity(&self) -> bool {
         let session = self.0.upgrade();
         session.is_none_or(|session| session.outgoing.queued_bytes() <= QUEUED_BYTES_MAX)

@@ -79,8 +79,11 @@ mod model_provider {
     }
 }
 mod plugin {
+    mod call;
     mod installed;
     mod list;
+    mod read;
+    mod uninstall;
 }
 mod server {
     mod diagnostics;

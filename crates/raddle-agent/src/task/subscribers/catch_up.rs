@@ -89,6 +89,11 @@ impl Subscription {
         !self.is_catching_up() && self.subscriber.wants_progress()
     }
 
+    /// Whether it receives the events of plugins. A subscriber without capacity does not.
+    pub(super) fn receives_plugin_events(&self) -> bool {
+        self.has_capacity() && self.subscriber.wants_plugin_events()
+    }
+
     /// Whether it can accept an event at once.
     pub(super) fn has_capacity(&self) -> bool {
         !self.is_catching_up() && self.subscriber.has_capacity()

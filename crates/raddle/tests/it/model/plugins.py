@@ -47,6 +47,13 @@ def check(params):
     return {"decision": "block", "reason": "not today"}
 
 
+def echo(params):
+    for number in range(params.get("events", 0)):
+        forged = {"kind": "notification", "method": "item/completed", "params": {"number": number}}
+        send({"method": "codex/event", "params": forged})
+    return params
+
+
 METHODS = {
     "plugin/health": lambda params: {"ok": True, "plugin_id": "org.example", "version": "1"},
     "plugin/shutdown": lambda params: {"ok": True},
@@ -54,7 +61,7 @@ METHODS = {
     "greet": greet,
     "die": die,
     "hang": hang,
-    "echo": lambda params: params,
+    "echo": echo,
 }
 
 

@@ -1,5 +1,7 @@
 //! Tools of plugins in the real binary: a process in Python, in its sandbox.
 
+mod wire;
+
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -7,7 +9,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{MockClient, MockModel};
-use crate::support::server::command;
+use crate::support::request;
+use crate::support::server::{TestServer, command};
 
 /// Time in which a plugin that failed is started again. Only a failing test waits this long.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(90);
@@ -20,6 +23,11 @@ struct PluginClient {
 
 impl PluginClient {
     fn start() -> Self {
+        Self::start_with(&Value::Null)
+    }
+
+    /// A client with these capabilities.
+    fn start_with(capabilities: &Value) -> Self {
         let mut manifest = "id = 'org.example'\nversion = '1'\npermissions = ['workspace.read']\n\
                             entrypoint = ['python3', 'main.py']\n"
             .to_owned();
@@ -39,8 +47,14 @@ impl PluginClient {
         fs::write(folder.path().join("main.py"), include_str!("plugins.py")).expect("a program");
         let mock = MockModel::start("");
         let arguments = mock.arguments(&[]);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let mut server = TestServer::start(&arguments);
+        let mut pipes = server.pipes();
+        let info = json!({ "name": "it", "version": "0" });
+        let params = json!({ "clientInfo": info, "capabilities": capabilities });
+        pipes.ask(&request(1, "initialize", params));
         let client = Self {
-            client: MockClient::of(mock, &arguments),
+            client: MockClient::on(mock, server, pipes),
             folder,
         };
         client.raddle(&[

@@ -1,0 +1,151 @@
+//! The installed plugins, as clients see them.
+
+use std::fmt;
+
+use raddle_config::InstalledPlugin;
+use raddle_core::ports::{
+    BoxFuture, ManifestSummary, PluginRequest, PluginRequestError, PluginSnapshot, Plugins,
+};
+use serde_json::{Value, json};
+
+use super::events::{EventOwner, EventReceiver};
+use super::inspection::InspectionError;
+use super::instance::{CALL_TIMEOUT, PluginCall};
+use super::manifest::Manifest;
+use super::registry::PluginRegistry;
+use super::tool_name::{model_name, prefix_of};
+use super::trust::UntrustedReason;
+
+impl fmt::Debug for PluginRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PluginRegistry")
+    }
+}
+
+impl Plugins for PluginRegistry {
+    fn snapshots(&self) -> BoxFuture<'_, Vec<PluginSnapshot>> {
+        Box::pin(async move {
+            if !self.refresh().await && self.config().is_known_empty() {
+                return Vec::new();
+            }
+            let this = self.clone();
+            let snapshots = tokio::task::spawn_blocking(move || {
+                let installed = this.config().refresh().into_iter();
+                installed.map(|it| this.snapshot(it)).collect()
+            });
+            snapshots.await.unwrap_or_default()
+        })
+    }
+
+    fn reload(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.refresh().await;
+        })
+    }
+
+    fn rule_names<'a>(&'a self, plugin: &'a str, method: &'a str) -> BoxFuture<'a, Vec<String>> {
+        Box::pin(async move {
+            self.refresh().await;
+            let mut names = vec![format!("{}{method}", prefix_of(plugin))];
+            if let Some(Ok(loaded)) = self.by_id(plugin) {
+                let tools = loaded.instance.plugin.manifest.tools.iter();
+                let tools = tools.filter(|it| it.method == method);
+                names.extend(tools.map(|it| model_name(plugin, &it.name)));
+            }
+            names
+        })
+    }
+
+    fn call(&self, call: PluginRequest) -> BoxFuture<'_, Result<Value, PluginRequestError>> {
+        Box::pin(self.call_method(call))
+    }
+}
+
+impl PluginRegistry {
+    async fn call_method(&self, call: PluginRequest) -> Result<Value, PluginRequestError> {
+        let PluginRequest {
+            plugin,
+            method,
+            params,
+            thread,
+            settings,
+            connection,
+            events,
+        } = call;
+        self.refresh().await;
+        let loaded = match self.by_id(&plugin) {
+            None => return Err(PluginRequestError::UnknownPlugin(plugin)),
+            Some(Err(reason)) => return Err(PluginRequestError::NotRunning { plugin, reason }),
+            Some(Ok(loaded)) => loaded,
+        };
+        if !loaded.instance.plugin.manifest.declares(&method) {
+            return Err(PluginRequestError::UnknownMethod { plugin, method });
+        }
+        let arguments = match params {
+            None | Some(Value::Null) => json!({}),
+            Some(params @ Value::Object(_)) => params,
+            Some(_) => return Err(PluginRequestError::BadParams),
+        };
+        let writable = match settings {
+            Some(settings) => self.writable(settings).await,
+            // No agent takes part in the call.
+            None => Vec::new(),
+        };
+        let call = PluginCall {
+            method,
+            arguments,
+            user: None,
+            limit: CALL_TIMEOUT,
+            answer: None,
+            events: EventReceiver {
+                owner: EventOwner::Client { connection, thread },
+                listener: events,
+            },
+            stopped: Box::pin(std::future::pending()),
+            writable,
+        };
+        let result = loaded.instance.call(call).await;
+        result.map_err(|error| PluginRequestError::Failed {
+            plugin,
+            error: error.to_string(),
+        })
+    }
+
+    /// Returns the state of a plugin. It may block on the disk.
+    fn snapshot(&self, installed: InstalledPlugin) -> PluginSnapshot {
+        let manifest = match self.enabled(&installed) {
+            Some(Ok(plugin)) => Ok(summary(&plugin.instance.plugin.manifest)),
+            Some(Err(reason)) => Err(reason),
+            None => unloaded(&installed),
+        };
+        PluginSnapshot {
+            is_removable: self.config().is_users(&installed.id),
+            folder: installed.path.display().to_string(),
+            is_enabled: installed.enabled,
+            id: installed.id,
+            manifest,
+        }
+    }
+}
+
+/// Reads the manifest of a plugin that does not run. Its files need no trust for that.
+fn unloaded(installed: &InstalledPlugin) -> Result<ManifestSummary, String> {
+    let (id, path) = (installed.id.clone(), installed.path.clone());
+    if path.is_relative() {
+        return Err(InspectionError::Relative { path }.to_string());
+    }
+    let manifest = Manifest::read(&path).map_err(|error| error.to_string())?;
+    if manifest.id != id {
+        let found = manifest.id;
+        return Err(UntrustedReason::OtherId { id, found }.to_string());
+    }
+    Ok(summary(&manifest))
+}
+
+fn summary(manifest: &Manifest) -> ManifestSummary {
+    ManifestSummary {
+        version: manifest.version.clone(),
+        permissions: manifest.permissions.clone(),
+        tools: manifest.tools.iter().map(|it| it.name.clone()).collect(),
+    }
+}

@@ -1,0 +1,265 @@
+//! Events of a plugin for clients: the notifications that it sends in the middle of calls.
+//!
+//! All threads share the process of a plugin, and an event does not name its call. So an event is
+//! delivered only if all open calls have the same receiver: no client receives what the plugin says
+//! about the call of another one.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use raddle_core::ThreadId;
+use raddle_core::ports::{PluginEvent, PluginEventListener};
+use serde_json::Value;
+
+use crate::message_budget::MessageBudget;
+
+/// Limit: one event of a plugin for clients, as JSON; beyond it, the event is dropped, and the next
+/// one says how many were.
+const EVENT_BYTES_MAX: usize = 64 << 10;
+
+/// Limit: events of one plugin for clients in a second; beyond it, they are dropped, and the next
+/// one says how many were.
+const EVENTS_MAX: u32 = 50;
+
+/// Period over which events count.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// The events of one plugin, and the open calls that receive them.
+pub(super) struct PluginEvents {
+    plugin: String,
+    budget: MessageBudget,
+    open: Mutex<OpenReceivers>,
+}
+
+#[derive(Default)]
+struct OpenReceivers {
+    next: u64,
+    /// By their number, so the newest is the last.
+    receivers: BTreeMap<u64, Arc<EventReceiver>>,
+}
+
+/// The receiver of a call's events.
+pub(super) struct EventReceiver {
+    pub(super) owner: EventOwner,
+    pub(super) listener: PluginEventListener,
+}
+
+impl EventReceiver {
+    /// Receives the events of a call that a thread makes for itself: no client gets them.
+    pub(super) fn without_clients(thread: ThreadId) -> Self {
+        Self {
+            owner: EventOwner::Thread(thread),
+            listener: Box::new(|_| false),
+        }
+    }
+}
+
+/// Owner of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EventOwner {
+    /// A turn of this thread, whose subscribers receive the events.
+    Thread(ThreadId),
+    /// A client, which may name a thread.
+    Client {
+        connection: u64,
+        thread: Option<ThreadId>,
+    },
+}
+
+/// The receiver of an event.
+enum EventTarget {
+    /// No call is open.
+    None,
+    /// Calls of several owners are open.
+    Several,
+    One(Arc<EventReceiver>),
+}
+
+impl PluginEvents {
+    pub(super) fn new(plugin: String) -> Arc<Self> {
+        Arc::new(Self {
+            plugin,
+            budget: MessageBudget::new(EVENTS_MAX, PERIOD),
+            open: Mutex::default(),
+        })
+    }
+
+    fn open_receivers(&self) -> MutexGuard<'_, OpenReceivers> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the receiver of a call, until the result is dropped.
+    pub(super) fn open(self: &Arc<Self>, receiver: EventReceiver) -> OpenReceiver {
+        let mut open = self.open_receivers();
+        let number = open.next;
+        open.next += 1;
+        open.receivers.insert(number, Arc::new(receiver));
+        drop(open);
+        OpenReceiver {
+            events: self.clone(),
+            number,
+        }
+    }
+
+    /// Delivers a notification of the plugin, without waiting.
+    pub(super) fn send(&self, method: &str, params: Value) {
+        let receiver = match self.target() {
+            EventTarget::None => return,
+            EventTarget::Several => return self.budget.add_dropped(1),
+            EventTarget::One(receiver) => receiver,
+        };
+        let Some(dropped) = self.budget.take(Instant::now()) else {
+            return;
+        };
+        let is_delivered = !is_too_long(method, &params)
+            && (receiver.listener)(PluginEvent {
+                plugin: self.plugin.clone(),
+                method: method.to_owned(),
+                params,
+                dropped,
+            });
+        if !is_delivered {
+            self.budget.add_dropped(dropped + 1);
+        }
+    }
+
+    fn target(&self) -> EventTarget {
+        let open = self.open_receivers();
+        let Some((_, newest)) = open.receivers.last_key_value() else {
+            return EventTarget::None;
+        };
+        match open.receivers.values().all(|it| it.owner == newest.owner) {
+            true => EventTarget::One(newest.clone()),
+            false => EventTarget::Several,
+        }
+    }
+}
+
+/// The receiver of an open call. Dropping it ends the deliveries.
+pub(super) struct OpenReceiver {
+    events: Arc<PluginEvents>,
+    number: u64,
+}
+
+impl Drop for OpenReceiver {
+    fn drop(&mut self) {
+        self.events.open_receivers().receivers.remove(&self.number);
+    }
+}
+
+/// Whether an event is longer than the limit. It writes no more than that.
+fn is_too_long(method: &str, params: &Value) -> bool {
+    let remaining = EVENT_BYTES_MAX.saturating_sub(method.len());
+    serde_json::to_writer(ByteLimit { remaining }, params).is_err()
+}
+
+/// A writer that fails after a number of bytes.
+struct ByteLimit {
+    remaining: usize,
+}
+
+impl io::Write for ByteLimit {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.remaining.checked_sub(bytes.len()) {
+            Some(remaining) => {
+                self.remaining = remaining;
+                Ok(bytes.len())
+            }
+            None => Err(io::ErrorKind::FileTooLarge.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    type ReceivedEvents = Arc<Mutex<Vec<PluginEvent>>>;
+
+    /// Opens a call whose receiver collects events.
+    fn call(events: &Arc<PluginEvents>, owner: EventOwner) -> (OpenReceiver, ReceivedEvents) {
+        let received = ReceivedEvents::default();
+        let sink = received.clone();
+        let listener: PluginEventListener = Box::new(move |event| {
+            sink.lock().expect("events").push(event);
+            true
+        });
+        (events.open(EventReceiver { owner, listener }), received)
+    }
+
+    /// Returns the params of the received events, with the number of dropped ones.
+    fn taken(received: &ReceivedEvents) -> Vec<(Value, u64)> {
+        let events = std::mem::take(&mut *received.lock().expect("events"));
+        let pairs = events.into_iter().map(|it| (it.params, it.dropped));
+        pairs.collect()
+    }
+
+    #[test]
+    fn an_event_reaches_the_owner_of_all_open_calls_only() {
+        let events = PluginEvents::new("org.example".to_owned());
+        let (first, second) = (ThreadId::mint(), ThreadId::mint());
+        let client = |connection| EventOwner::Client {
+            connection,
+            thread: Some(first),
+        };
+        // No call is open, so no client misses it.
+        events.send("x", json!(0));
+        let (one, received) = call(&events, EventOwner::Thread(first));
+        events.send("x", json!(1));
+        let (same, received_too) = call(&events, EventOwner::Thread(first));
+        events.send("x", json!(2));
+        assert_eq!(taken(&received), [(json!(1), 0)]);
+        assert_eq!(taken(&received_too), [(json!(2), 0)]);
+        drop(same);
+        for other in [EventOwner::Thread(second), client(1)] {
+            let (other, received_by_other) = call(&events, other);
+            events.send("x", json!(3));
+            drop(other);
+            assert_eq!(taken(&received_by_other), []);
+        }
+        assert_eq!(taken(&received), []);
+        events.send("x", json!(4));
+        assert_eq!(taken(&received), [(json!(4), 2)]);
+        drop(one);
+        let (_one, received) = call(&events, client(1));
+        let (_two, received_too) = call(&events, client(2));
+        events.send("x", json!(5));
+        assert_eq!((taken(&received), taken(&received_too)), (vec![], vec![]));
+    }
+
+    #[test]
+    fn long_events_floods_and_events_without_capacity_are_counted() {
+        let events = PluginEvents::new("org.example".to_owned());
+        let owner = EventOwner::Thread(ThreadId::mint());
+        let (_call, received) = call(&events, owner);
+        // The quotes count too.
+        let longest = "x".repeat(EVENT_BYTES_MAX - 3);
+        events.send("x", json!(format!("{longest}y")));
+        assert_eq!(taken(&received), []);
+        events.send("x", json!(longest));
+        assert_eq!(taken(&received), [(json!(longest), 1)]);
+        for number in 0..1_000 {
+            events.send("x", json!(number));
+        }
+        // A slow test has more than one period.
+        let passed = taken(&received);
+        assert!((1..1_000).contains(&passed.len()), "{}", passed.len());
+
+        let full = PluginEvents::new("org.example".to_owned());
+        let listener: PluginEventListener = Box::new(|_| false);
+        let open = full.open(EventReceiver { owner, listener });
+        full.send("x", json!(1));
+        drop(open);
+        let (_call, received) = call(&full, owner);
+        full.send("x", json!(2));
+        assert_eq!(taken(&received), [(json!(2), 1)]);
+    }
+}

@@ -1,0 +1,23 @@
+//! `plugin/uninstall`: remove a plugin from the user's configuration, and stop it.
+
+use std::sync::Arc;
+
+use raddle_config::PluginConfig;
+use raddle_protocol::PluginUninstallResponse;
+use raddle_protocol::methods::PluginUninstall;
+
+use crate::call::Request;
+use crate::services::ServerState;
+use crate::wire_error::WireError;
+
+pub(crate) async fn handle(
+    state: Arc<ServerState>,
+    request: Request<PluginUninstall>,
+) -> Result<PluginUninstallResponse, WireError> {
+    let Request { params, session } = request;
+    let (config, writer) = (PluginConfig::of(&state.config), session.config_writer());
+    let work = move || config.uninstall(&params.plugin_id, writer);
+    state.home.run(&session.outgoing, work).await??;
+    state.plugins.reload().await;
+    Ok(PluginUninstallResponse {})
+}

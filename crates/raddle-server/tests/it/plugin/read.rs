@@ -1,0 +1,8 @@
+//! `plugin/read`.
+
+use crate::client::play;
+
+#[tokio::test]
+async fn conversation() {
+    play("plugin/read").await;
+}

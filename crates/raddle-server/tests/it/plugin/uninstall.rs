@@ -1,0 +1,8 @@
+//! `plugin/uninstall`.
+
+use crate::client::play;
+
+#[tokio::test]
+async fn conversation() {
+    play("plugin/uninstall").await;
+}
