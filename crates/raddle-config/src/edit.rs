@@ -5,8 +5,8 @@ use serde_json::Value as Json;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use crate::config_error::ConfigWriteError;
-use crate::plugins::PLUGINS_TABLE;
-use crate::{keys, layers, redaction};
+use crate::keys::{self, PLUGINS_TABLE};
+use crate::{layers, redaction};
 
 /// A file after its edits.
 #[derive(Debug)]

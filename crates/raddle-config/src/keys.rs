@@ -341,6 +341,9 @@ const GUARDED_KEYS: &[&str] = &[
     VARIABLES_TABLE,
 ];
 
+/// The table of plugins.
+pub(crate) const PLUGINS_TABLE: &str = "plugins";
+
 /// The table of variables of commands. Of the reference's members, the server reads `set` alone.
 pub(crate) const VARIABLES_TABLE: &str = "shell_environment_policy";
 

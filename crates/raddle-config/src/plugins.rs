@@ -12,10 +12,8 @@ use serde_json::Value;
 
 use crate::config::{Config, ConfigWriter, State};
 use crate::config_error::ConfigWriteError;
-use crate::{keys, layers};
-
-/// The table of plugins.
-pub(crate) const PLUGINS_TABLE: &str = "plugins";
+use crate::keys::{self, PLUGINS_TABLE};
+use crate::layers;
 
 /// Limit: installed plugins; beyond it, the others do not run, in the order of their ids.
 const PLUGINS_MAX: usize = 100;

@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use clap::{Args, CommandFactory, FromArgMatches};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use raddle_server::CONTRACT_VERSION;
 
 use crate::cli::{AppServer, Cli, Command, GlobalArgs};
@@ -37,14 +37,25 @@ fn parse_server(args: &[OsString]) -> Option<Cli> {
     if !args.iter().any(|it| it == SERVER) {
         return None;
     }
-    let server = AppServer::augment_args(clap::Command::new(SERVER));
-    let command = GlobalArgs::augment_args(clap::Command::new("raddle")).subcommand(server);
-    let matches = command.try_get_matches_from(args).ok()?;
-    let server = matches.subcommand_matches(SERVER)?;
-    Some(Cli {
-        global: GlobalArgs::from_arg_matches(&matches).ok()?,
-        command: Command::AppServer(AppServer::from_arg_matches(server).ok()?),
-    })
+    let ServerCli { global, command } = ServerCli::try_parse_from(args).ok()?;
+    let ServerCommand::AppServer(server) = command;
+    let command = Command::AppServer(server);
+    Some(Cli { global, command })
+}
+
+/// The part of the command line that a server needs.
+#[derive(Parser)]
+struct ServerCli {
+    #[command(flatten)]
+    global: GlobalArgs,
+
+    #[command(subcommand)]
+    command: ServerCommand,
+}
+
+#[derive(Subcommand)]
+enum ServerCommand {
+    AppServer(AppServer),
 }
 
 fn is_codex(program: &OsStr) -> bool {
@@ -63,8 +74,6 @@ pub(crate) fn warn_of_features(args: &GlobalArgs) {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
 
     /// Command lines of a server, and others that contain its name.

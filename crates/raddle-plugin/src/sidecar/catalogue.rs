@@ -75,7 +75,10 @@ impl PluginRegistry {
         self.refresh().await;
         let loaded = match self.by_id(&plugin) {
             None => return Err(PluginRequestError::UnknownPlugin(plugin)),
-            Some(Err(reason)) => return Err(PluginRequestError::NotRunning { plugin, reason }),
+            Some(Err(error)) => {
+                let reason = error.to_string();
+                return Err(PluginRequestError::NotRunning { plugin, reason });
+            }
             Some(Ok(loaded)) => loaded,
         };
         if !loaded.instance.plugin.manifest.declares(&method) {
@@ -115,7 +118,7 @@ impl PluginRegistry {
     fn snapshot(&self, installed: InstalledPlugin) -> PluginSnapshot {
         let manifest = match self.enabled(&installed) {
             Some(Ok(plugin)) => Ok(summary(&plugin.instance.plugin.manifest)),
-            Some(Err(reason)) => Err(reason),
+            Some(Err(error)) => Err(error.to_string()),
             None => unloaded(&installed),
         };
         PluginSnapshot {

@@ -44,8 +44,13 @@ struct LoadedPlugin {
     /// Stamp of the folder; `None` if it cannot be read.
     stamp: Option<FolderStamp>,
     /// The plugin, or why it does not run.
-    instance: Result<Arc<OfferedPlugin>, String>,
+    instance: Result<Arc<OfferedPlugin>, PluginLoadError>,
 }
+
+/// Reason why an enabled plugin does not run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct PluginLoadError(String);
 
 /// A plugin whose tools are offered.
 pub(super) struct OfferedPlugin {
@@ -66,7 +71,7 @@ enum ReadPlugin {
     Unchanged,
     Changed {
         stamp: Option<FolderStamp>,
-        plugin: Result<Box<InspectedPlugin>, String>,
+        plugin: Result<Box<InspectedPlugin>, PluginLoadError>,
     },
 }
 
@@ -135,14 +140,14 @@ impl PluginRegistry {
                 (ReadPlugin::Unchanged, Some(loaded)) => {
                     new.insert(id, loaded);
                 }
-                // What was unchanged is still there.
+                // It is still there, because nothing else changes the table.
                 (ReadPlugin::Unchanged, None) => {}
                 (ReadPlugin::Changed { stamp, plugin }, replaced) => {
                     let old_reason = replaced.as_ref().and_then(|it| it.instance.as_ref().err());
                     if let Err(reason) = &plugin
                         && old_reason != Some(reason)
                     {
-                        tracing::warn!(plugin = id, reason, "a plugin does not run");
+                        tracing::warn!(plugin = id, %reason, "a plugin does not run");
                     }
                     stop(replaced);
                     let loaded = LoadedPlugin {
@@ -171,7 +176,7 @@ impl PluginRegistry {
     pub(super) fn enabled(
         &self,
         installed: &InstalledPlugin,
-    ) -> Option<Result<Arc<OfferedPlugin>, String>> {
+    ) -> Option<Result<Arc<OfferedPlugin>, PluginLoadError>> {
         let plugins = self.plugins();
         let loaded = plugins.get(&installed.id);
         let loaded = loaded.filter(|it| it.installed == *installed)?;
@@ -179,7 +184,7 @@ impl PluginRegistry {
     }
 
     /// Returns the enabled plugin with this id, or why it does not run.
-    pub(super) fn by_id(&self, id: &str) -> Option<Result<Arc<OfferedPlugin>, String>> {
+    pub(super) fn by_id(&self, id: &str) -> Option<Result<Arc<OfferedPlugin>, PluginLoadError>> {
         self.plugins().get(id).map(|it| it.instance.clone())
     }
 
@@ -293,8 +298,8 @@ fn read_plugin(installed: &InstalledPlugin, loaded: Option<&LoadedPlugin>) -> Re
     }
     let plugin = match plugin_trust(installed) {
         PluginTrust::Trusted(plugin) => Ok(plugin),
-        PluginTrust::Untrusted(reason) => Err(reason.to_string()),
-        PluginTrust::Unusable(error) => Err(error.to_string()),
+        PluginTrust::Untrusted(reason) => Err(PluginLoadError(reason.to_string())),
+        PluginTrust::Unusable(error) => Err(PluginLoadError(error.to_string())),
     };
     ReadPlugin::Changed { stamp, plugin }
 }

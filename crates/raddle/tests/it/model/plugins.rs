@@ -130,8 +130,8 @@ impl PluginClient {
         let bodies = self.client.mock.request_bodies();
         let input = bodies.last().expect("a request")["input"].clone();
         let outputs = input.as_array().expect("input").iter();
-        let outputs = outputs.filter(|it| it["type"] == "function_call_output");
-        outputs.last().expect("an output")["output"].to_string()
+        let mut outputs = outputs.filter(|it| it["type"] == "function_call_output");
+        outputs.next_back().expect("an output")["output"].to_string()
     }
 
     /// Returns the tools of the plugin that the last model call offered.
