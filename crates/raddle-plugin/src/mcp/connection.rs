@@ -199,7 +199,11 @@ pub(crate) async fn connect(
                 service = timeout_at(deadline, handshake) => service,
                 end = process.interrupted() => {
                     return Err(match end {
-                        Interruption::Ended => ConnectError::Ended(process.stderr_end()),
+                        Interruption::Ended => {
+                            // The end may be noticed before the last lines.
+                            let _ = timeout(EXIT_TIMEOUT, process.drained()).await;
+                            ConnectError::Ended(process.stderr_end())
+                        }
                         Interruption::Outdated => ConnectError::Outdated,
                     });
                 }
