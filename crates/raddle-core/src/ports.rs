@@ -23,7 +23,7 @@ pub use model::{FreeformSpec, Model, ModelAnswer, ModelEvent, Prompt, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Page, PageCursor, PageQuery, TurnEntry};
 pub use plugins::{
     ManifestSummary, NoPlugins, PluginEvent, PluginEventListener, PluginRequest,
-    PluginRequestError, PluginSnapshot, Plugins,
+    PluginRequestError, PluginSkill, PluginSnapshot, Plugins,
 };
 pub use rulebook::{AmendError, Rulebook};
 pub use skills::{OfferedSkill, SkillOffer, Skills};

@@ -15,9 +15,11 @@ use tokio::time::timeout;
 pub use self::violation::ContractViolation;
 pub(super) use self::violation::of_health as health_violation;
 use super::frame::FrameFault;
+use super::inspection::InspectionError;
 use super::launch;
 use super::manifest::Manifest;
 use super::session::{HostMethods, PluginCallError, PluginSession};
+use super::skills;
 use crate::process::{ProcessGuard, ProcessStarter, SandboxedProcess};
 use crate::stderr_log::{StderrLog, StderrOrigin};
 
@@ -64,7 +66,12 @@ pub async fn test_plugin(
     options: PluginTestOptions,
 ) -> PluginTest {
     let read_from = folder.to_owned();
-    let read = tokio::task::spawn_blocking(move || Manifest::read(&read_from)).await;
+    let read = move || -> Result<Manifest, InspectionError> {
+        let manifest = Manifest::read(&read_from)?;
+        skills::read(&read_from, &manifest)?;
+        Ok(manifest)
+    };
+    let read = tokio::task::spawn_blocking(read).await;
     let manifest = match read {
         Ok(Ok(manifest)) => Arc::new(manifest),
         Ok(Err(error)) => return not_started(violation::manifest_invalid(&error)),

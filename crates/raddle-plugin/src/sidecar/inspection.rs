@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use raddle_core::ports::PluginSkill;
+
 use super::folder_hash::{self, FolderError, FolderHash};
 use super::manifest::{Manifest, ManifestError};
+use super::skills::{self, PluginSkillError};
 use super::tool_name::model_name;
 
 /// The folder of a plugin, as it was read.
@@ -14,6 +17,8 @@ pub struct InspectedPlugin {
     pub folder: PathBuf,
     /// The manifest in it.
     pub manifest: Manifest,
+    /// The skills in it.
+    pub skills: Vec<PluginSkill>,
     /// Hash of all files below it.
     pub hash: FolderHash,
 }
@@ -38,6 +43,9 @@ pub enum InspectionError {
     /// The manifest cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+    /// A skill cannot be used.
+    #[error(transparent)]
+    Skill(#[from] PluginSkillError),
     /// The files cannot be hashed.
     #[error("the folder {} cannot be pinned: {error}", path.display())]
     Folder {
@@ -49,7 +57,8 @@ pub enum InspectionError {
 }
 
 impl InspectedPlugin {
-    /// Reads a folder. The manifest is the one that the hash covers. It may block on the disk.
+    /// Reads a folder. The manifest and the skills are those that the hash covers. It may block on
+    /// the disk.
     pub fn read(folder: &Path) -> Result<Self, InspectionError> {
         let real = fs::canonicalize(folder).map_err(|error| InspectionError::Missing {
             path: folder.to_owned(),
@@ -62,6 +71,7 @@ impl InspectedPlugin {
         // First, because its error is the better one for a folder that is no plugin.
         let manifest = Manifest::read(&real)?;
         let hash = folder_hash::hash(&real).map_err(unusable)?;
+        let skills = skills::read(&real, &manifest)?;
         if Manifest::read(&real)? != manifest
             || folder_hash::stamp(&real).map_err(unusable)? != hash.stamp
         {
@@ -70,6 +80,7 @@ impl InspectedPlugin {
         Ok(Self {
             folder: real,
             manifest,
+            skills,
             hash,
         })
     }

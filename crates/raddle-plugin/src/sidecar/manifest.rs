@@ -2,6 +2,7 @@
 
 mod hooks;
 mod model_provider;
+mod skills;
 mod tools;
 
 use std::fs::File;
@@ -56,6 +57,8 @@ pub struct Manifest {
     pub hooks: Vec<PluginHook>,
     /// Method that answers model calls, if the plugin is a model provider.
     pub model_provider: Option<String>,
+    /// Folders of skills below the folder of the plugin; `None` for `skills`, if it exists.
+    pub skills: Option<Vec<String>>,
     /// Keys that are not known, as sentences for the author.
     pub warnings: Vec<String>,
 }
@@ -167,6 +170,7 @@ impl Manifest {
         let tools = tools::take(&mut contributions, &mut warnings)?;
         let hooks = hooks::take(&mut contributions, &mut warnings)?;
         let model_provider = model_provider::take(&mut contributions, &mut warnings)?;
+        let skills = skills::take(&mut contributions)?;
         warn_of(&contributions, "contributions.", &mut warnings);
         warn_of(keys, "", &mut warnings);
         Ok(Self {
@@ -178,6 +182,7 @@ impl Manifest {
             tools,
             hooks,
             model_provider,
+            skills,
             warnings,
         })
     }

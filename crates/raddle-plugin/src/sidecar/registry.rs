@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use raddle_config::{InstalledPlugin, PluginConfig};
 use raddle_core::Settings;
-use raddle_core::ports::{HookCall, ToolSpec};
+use raddle_core::ports::{HookCall, PluginSkill, ToolSpec};
 
 use super::folder_hash::{self, FolderStamp};
 use super::inspection::InspectedPlugin;
@@ -164,6 +164,30 @@ impl PluginRegistry {
         let has_plugins = !new.is_empty();
         *self.plugins() = new;
         has_plugins || has_changed
+    }
+
+    /// Returns the skills of the plugins that are enabled and trusted, as their files are now, in the
+    /// order of ids and names. It may block on the disk.
+    pub(super) fn trusted_skills(&self) -> Vec<PluginSkill> {
+        if self.is_known_empty() {
+            return Vec::new();
+        }
+        let known = self.plugins().clone();
+        let enabled = self.inner.config.refresh().into_iter();
+        let enabled = enabled.filter(|it| it.enabled);
+        let skills = enabled.flat_map(|installed| {
+            let known = known.get(&installed.id);
+            match (read_plugin(&installed, known), known) {
+                (ReadPlugin::Unchanged, Some(loaded)) => match &loaded.instance {
+                    Ok(offered) => offered.instance.plugin.skills.clone(),
+                    Err(_) => Vec::new(),
+                },
+                // The plugin is loaded when it is next used.
+                (ReadPlugin::Changed { plugin: Ok(it), .. }, _) => it.skills,
+                (ReadPlugin::Changed { .. } | ReadPlugin::Unchanged, _) => Vec::new(),
+            }
+        });
+        skills.collect()
     }
 
     /// Returns the configuration of plugins.

@@ -1,5 +1,5 @@
-//! The skills that the model is offered: the enabled ones of the user and of the administrator, and
-//! those of a workspace that the operator trusts.
+//! The skills that the model is offered: the enabled ones of the user, of the administrator and of
+//! plugins, and those of a workspace that the operator trusts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -56,12 +56,15 @@ impl OfferedSkills {
 
 impl Skills for OfferedSkills {
     fn offer(&self, cwd: &str) -> SkillOffer {
-        let shared = self.roots.folders();
-        if !Path::new(cwd).is_absolute() || !skills::have_folders(cwd, &shared) {
+        if !Path::new(cwd).is_absolute() {
+            return SkillOffer::default();
+        }
+        let (shared, of_plugins) = (self.roots.folders(), self.roots.of_plugins());
+        if of_plugins.is_empty() && !skills::have_folders(cwd, &shared) {
             return SkillOffer::default();
         }
         let (config, admission) = (self.state(), self.admission());
-        let mut list = SkillList::new(&shared, &admission);
+        let mut list = SkillList::new(&shared, of_plugins, &admission);
         list.add_folder(cwd);
         let entries = list.entries().into_iter();
         let listed = entries.flat_map(|it| it.skills);
@@ -92,5 +95,6 @@ impl Skills for OfferedSkills {
     fn text(&self, cwd: &str, skill: &OfferedSkill) -> Option<String> {
         let (shared, admission) = (self.roots.folders(), self.admission());
         skills::text_of(Path::new(&skill.path), cwd, &shared, &admission)
+            .or_else(|| self.roots.plugin_text(&skill.path))
     }
 }

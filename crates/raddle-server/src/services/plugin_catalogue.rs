@@ -1,10 +1,11 @@
 //! The installed plugins, on the wire: one marketplace, which is the user's configuration.
 
+use raddle_config::skills::is_enabled;
 use raddle_core::ports::{ManifestSummary, PluginSnapshot};
 use raddle_protocol::{
     LocalPluginSource, MarketplaceInterface, PluginAuthPolicy, PluginAvailability, PluginDetail,
     PluginInstallPolicy, PluginInterface, PluginMarketplaceEntry, PluginReadParams, PluginSource,
-    PluginSummary,
+    PluginSummary, SkillSummary,
 };
 
 use super::ServerState;
@@ -50,7 +51,18 @@ pub(crate) async fn detail(
         let what = format!("no plugin has the name `{name}`; use one of plugin/list");
         return Err(WireError::Refused(what.into()));
     };
+    let config = state.config.state();
+    let skills = plugin.manifest.as_ref().map_or(&[][..], |it| &it.skills);
+    let skills = skills.iter().map(|it| SkillSummary {
+        name: it.name.clone(),
+        description: it.description.clone(),
+        enabled: plugin.is_enabled && is_enabled(&config, &it.name, &it.path),
+        interface: None,
+        path: Some(it.path.clone()),
+        short_description: None,
+    });
     Ok(PluginDetail {
+        skills: skills.collect(),
         description: Some(description(&plugin)),
         summary: summary(plugin),
         marketplace_name: MARKETPLACE.to_owned(),
@@ -62,7 +74,6 @@ pub(crate) async fn detail(
         onboarding_skill: None,
         scheduled_tasks: None,
         share_url: None,
-        skills: Vec::new(),
     })
 }
 

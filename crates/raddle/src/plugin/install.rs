@@ -112,6 +112,7 @@ fn description(plugin: &InspectedPlugin) -> Vec<String> {
     let InspectedPlugin {
         folder,
         manifest,
+        skills,
         hash,
     } = plugin;
     let permissions = match manifest.permissions.is_empty() {
@@ -127,8 +128,12 @@ fn description(plugin: &InspectedPlugin) -> Vec<String> {
         ),
         format!("  runs: {}", manifest.entrypoint.join(" ")),
         format!("  may ask for: {permissions}"),
-        format!("  trusted: {} files, {}", hash.files, hash.text),
     ];
+    if !skills.is_empty() {
+        let names: Vec<&str> = skills.iter().map(|it| it.name.as_str()).collect();
+        lines.push(format!("  skills: {}", names.join(", ")));
+    }
+    lines.extend([format!("  trusted: {} files, {}", hash.files, hash.text)]);
     let warnings = manifest.warnings.iter();
     lines.extend(warnings.map(|it| format!("  warning: {it}")));
     lines

@@ -85,6 +85,8 @@ impl ListedPlugin {
         ];
         let tools = self.inspected().into_iter().flat_map(|it| it.tool_names());
         lines.extend(tools.map(|it| format!("  tool: {it}")));
+        let skills = self.inspected().into_iter().flat_map(|it| &it.skills);
+        lines.extend(skills.map(|it| format!("  skill: {}", it.name)));
         let approved = self.approved.iter();
         lines.extend(approved.map(|(name, it)| format!("  approved: {name}, by {}", it.by)));
         lines
@@ -100,6 +102,9 @@ impl ListedPlugin {
             "permissions": self.inspected().map(|it| &it.manifest.permissions),
             "approved": self.inspected().map(|_| &self.approved),
             "tools": self.inspected().map(InspectedPlugin::tool_names),
+            "skills": self.inspected().map(|it| {
+                it.skills.iter().map(|skill| &skill.name).collect::<Vec<_>>()
+            }),
             "state": state,
             "reason": matches!(state, "untrusted" | "unusable").then_some(text),
         })

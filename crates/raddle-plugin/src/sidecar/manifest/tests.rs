@@ -25,6 +25,7 @@ fn three_keys_are_enough() {
         tools: Vec::new(),
         hooks: Vec::new(),
         model_provider: None,
+        skills: None,
         warnings: Vec::new(),
     };
     assert_eq!(manifest, expected);
@@ -195,4 +196,26 @@ fn invalid_tools_are_rejected() {
         let error = read(&text).expect_err(&text);
         assert!(error.starts_with(&format!("FILE: {expected}")), "{error}");
     }
+}
+
+#[test]
+fn folders_of_skills_are_inside_the_folder_of_the_plugin() {
+    let skills = |value: &str| read(&format!("{LEAST}[contributions]\nskills = {value}\n"));
+    let manifest = skills("['skills', 'more/of-them']").expect("a manifest");
+    let expected = ["skills", "more/of-them"].map(str::to_owned);
+    assert_eq!(manifest.skills, Some(expected.to_vec()));
+    assert_eq!(manifest.warnings, Vec::<String>::new());
+    for value in ["'skills'", "[1]", "{ a = 'b' }"] {
+        let error = skills(value).expect_err(value);
+        let expected = "FILE: `contributions.skills` must be a list of strings";
+        assert!(error.starts_with(expected), "{error}");
+    }
+    for value in ["", "/etc", "../x", "a/../b", "./a", "a//b", "a/", "."] {
+        let error = skills(&format!("['{value}']")).expect_err(value);
+        let expected = format!("FILE: `contributions.skills` has the folder `{value}`; name");
+        assert!(error.starts_with(&expected), "{error}");
+    }
+    let error = skills("['a', 'a']").expect_err("twice");
+    let expected = "FILE: `contributions.skills` has the folder `a` twice; remove one of them";
+    assert_eq!(error, expected);
 }

@@ -1,5 +1,6 @@
 //! Tools of plugins in the real binary: a process in Python, in its sandbox.
 
+mod contributions;
 mod wire;
 
 use std::fs;
@@ -28,6 +29,11 @@ impl PluginClient {
 
     /// A client with these capabilities.
     fn start_with(capabilities: &Value) -> Self {
+        Self::start_adding(capabilities, "", &[])
+    }
+
+    /// A client with these capabilities, whose plugin has more in its manifest, and more files.
+    fn start_adding(capabilities: &Value, added: &str, files: &[(&str, &str)]) -> Self {
         let mut manifest = "id = 'org.example'\nversion = '1'\npermissions = ['workspace.read']\n\
                             entrypoint = ['python3', 'main.py']\n"
             .to_owned();
@@ -41,10 +47,16 @@ impl PluginClient {
             "[[contributions.hooks]]\nevent = 'PreToolUse'\nmatcher = 'plugin__.*'\n\
              method = 'check'\n",
         );
+        manifest.push_str(added);
         // In `/tmp` it would be in a folder that some threads may write.
         let folder = TempDir::new_in("/var/tmp").expect("a folder");
         fs::write(folder.path().join("plugin.toml"), manifest).expect("a manifest");
         fs::write(folder.path().join("main.py"), include_str!("plugins.py")).expect("a program");
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
         let mock = MockModel::start("");
         let arguments = mock.arguments(&[]);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

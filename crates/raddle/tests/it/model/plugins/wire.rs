@@ -4,7 +4,7 @@ use super::*;
 
 impl PluginClient {
     /// Sends a request, and returns its response.
-    fn request(&mut self, method: &str, params: Value) -> Value {
+    pub(super) fn request(&mut self, method: &str, params: Value) -> Value {
         self.client.ask(method, params);
         let id = self.client.last_id;
         let messages = self.client.until(|it| it["id"] == id);
