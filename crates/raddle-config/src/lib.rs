@@ -53,8 +53,8 @@ pub use effective::{EffectiveConfig, letters, may_bound};
 pub use hooks::{Hook, HookConfig, HookFileError, HookMatcher, HookSet, HookTrust};
 pub use mcp_config::McpConfig;
 pub use mcp_servers::{
-    McpApproval, McpCallback, McpClientAuth, McpOauth, McpProblem, McpServer, McpServers,
-    McpTransport,
+    McpApproval, McpCallback, McpClientAuth, McpOauth, McpPlugin, McpProblem, McpServer,
+    McpServers, McpTransport,
 };
 pub use overrides::Override;
 pub use paths::Paths;

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::config::{Config, ConfigWriter, State};
 use crate::config_error::ConfigWriteError;
-use crate::{layers, plugins};
+use crate::keys::PLUGINS_TABLE;
+use crate::layers;
 
 /// Limit: entries of `skills.config` in the user's file; beyond it, the server rejects
 /// `skills/config/write` with -32600.
@@ -133,8 +134,8 @@ pub fn has_same_settings(first: &State, second: &State) -> bool {
         let all = all.map(|layer| entries(&layer.table).to_vec());
         all.collect::<Vec<Vec<toml::Value>>>()
     };
-    let plugins_of = |config: &State| plugins::read(&config.merged);
-    entries_of(first) == entries_of(second) && plugins_of(first) == plugins_of(second)
+    let has_same_plugins = first.merged.get(PLUGINS_TABLE) == second.merged.get(PLUGINS_TABLE);
+    has_same_plugins && entries_of(first) == entries_of(second)
 }
 
 /// Returns the setting of the strongest entry that is selected.

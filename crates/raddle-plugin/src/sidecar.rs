@@ -34,7 +34,7 @@ mod trust;
 
 pub use conformance::{ContractViolation, PluginTest, PluginTestOptions, TestStep, test_plugin};
 pub use folder_hash::{FolderError, FolderHash};
-pub use inspection::{InspectedPlugin, InspectionError};
+pub use inspection::{InspectedPlugin, InspectionError, McpCollision};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, PluginMethod, PluginTool};
 pub use model_provider::PluginModels;
 pub use permission_store::{PermissionApproval, PermissionStore};

@@ -23,7 +23,7 @@ use raddle_sandbox::{SandboxService, Tier, egress};
 use raddle_server::{AgentDeps, AgentParts, Peers};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 use raddle_tools::{BuiltInTools, HostsError, Operator};
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::{OnceCell, mpsc, watch};
 
 use crate::rules::RuleStore;
 use crate::webhook::HttpWebhook;
@@ -55,8 +55,8 @@ pub(crate) fn open(
         skills,
     } = deps;
     let sandbox_service = sandbox.clone();
-    let mcp = McpRegistry::new(mcp, starter.clone(), home);
     let plugins = PluginRegistry::new(plugins, starter.clone(), home);
+    let mcp = McpRegistry::new(mcp, starter.clone(), home, plugins.mcp_servers());
     let hooks = InstalledHooks::new(hooks, starter, plugins.clone());
     let built_in = BuiltInTools::new(raddle_tools::Options {
         launcher,
@@ -106,9 +106,15 @@ pub(crate) fn open(
     }
 }
 
-/// Creates the MCP servers alone, with the dependencies of live threads.
+/// Creates the MCP servers of the configuration alone, with the dependencies of live threads.
 pub(crate) fn mcp_servers(home: &Path, deps: &AgentDeps, rules: RuleStore) -> McpRegistry {
-    McpRegistry::new(deps.mcp.clone(), process_starter(deps, rules), home)
+    let (_, of_plugins) = watch::channel(Vec::new());
+    McpRegistry::new(
+        deps.mcp.clone(),
+        process_starter(deps, rules),
+        home,
+        of_plugins,
+    )
 }
 
 /// Creates the starter of MCP servers, hooks and plugins alone.

@@ -146,6 +146,8 @@ pub struct ManifestSummary {
     pub tools: Vec<String>,
     /// Skills in its folder.
     pub skills: Vec<PluginSkill>,
+    /// Names of the MCP servers that it defines, as threads know them.
+    pub mcp_servers: Vec<String>,
 }
 
 /// A skill of a plugin.

@@ -187,6 +187,11 @@ impl Instance {
     /// Stops the instance, and waits until its process has ended.
     pub(crate) async fn stop(&self) {
         self.stop.send_replace(true);
+        self.stopped().await;
+    }
+
+    /// Waits until the instance is stopped.
+    pub(crate) async fn stopped(&self) {
         let mut receiver = self.state.subscribe();
         let _ = receiver
             .wait_for(|it| matches!(it, InstanceState::Stopped))

@@ -184,6 +184,10 @@ impl McpTools {
                 "This was not done: the tool is no longer the one that was allowed. Call it again.";
             return cannot(job.item.body, why.to_owned());
         }
+        let server = &connected.instance.server;
+        if let Some(objection) = self.registry.objection(server, &job.settings).await {
+            return cannot(job.item.body, format!("This was not done: {objection}"));
+        }
         let call = Call {
             tool: connected.tool.name.clone(),
             arguments: arguments.as_object().cloned(),
@@ -259,6 +263,11 @@ impl McpTools {
     }
 }
 
+/// Whether a call is one of an MCP server's tool.
+pub(crate) fn is_server_call(call: &ToolCall) -> bool {
+    matches!(ParsedCall::of(call), Some(ParsedCall::Server { .. }))
+}
+
 /// Returns the act of a call.
 fn act(connected: &ConnectedTool, arguments: &Value) -> Act {
     let ConnectedTool { instance, tool, .. } = connected;
@@ -282,6 +291,8 @@ fn risk(ConnectedTool { instance, tool, .. }: &ConnectedTool) -> McpRisk {
     match configured.unwrap_or(server.approval) {
         McpApproval::Approve => McpRisk::Approved,
         McpApproval::Prompt => McpRisk::Prompt,
+        // What a plugin declares about its own tools has no effect either.
+        McpApproval::Auto if server.plugin.is_some() => McpRisk::Unknown,
         McpApproval::Auto if tool.is_read_only || !tool.is_risky => McpRisk::DeclaredHarmless,
         McpApproval::Auto => McpRisk::Unknown,
     }

@@ -169,5 +169,10 @@ fn summary(manifest: &Manifest, skills: Vec<PluginSkill>) -> ManifestSummary {
         permissions: manifest.permissions.clone(),
         tools: manifest.tools.iter().map(|it| it.name.clone()).collect(),
         skills,
+        mcp_servers: manifest
+            .mcp_servers
+            .iter()
+            .map(|it| it.name.clone())
+            .collect(),
     }
 }

@@ -1,8 +1,10 @@
 //! A plugin's folder as it is now: its manifest, and the hash of its files.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::{fs, io};
 
+use raddle_config::{McpPlugin, McpServer};
 use raddle_core::ports::PluginSkill;
 
 use super::folder_hash::{self, FolderError, FolderHash};
@@ -56,6 +58,14 @@ pub enum InspectionError {
     },
 }
 
+/// MCP server of a plugin whose name the configuration uses for another one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "it defines the MCP server `{0}`, and the configuration has another one of this name; rename \
+     that one"
+)]
+pub struct McpCollision(String);
+
 impl InspectedPlugin {
     /// Reads a folder. The manifest and the skills are those that the hash covers. It may block on
     /// the disk.
@@ -83,6 +93,30 @@ impl InspectedPlugin {
             skills,
             hash,
         })
+    }
+
+    /// Returns the MCP servers that it defines.
+    pub fn mcp_servers(&self) -> Vec<Arc<McpServer>> {
+        let Manifest {
+            id, mcp_servers, ..
+        } = &self.manifest;
+        let plugin = || McpPlugin {
+            id: id.clone(),
+            folder: self.folder.clone(),
+            stamp: self.hash.stamp.0,
+        };
+        let servers = mcp_servers.iter().map(|it| McpServer {
+            plugin: Some(plugin()),
+            ..it.clone()
+        });
+        servers.map(Arc::new).collect()
+    }
+
+    /// Returns the first of its MCP servers whose name the configuration uses for another one.
+    pub fn mcp_collision(&self, taken: &[String]) -> Option<McpCollision> {
+        let names = self.manifest.mcp_servers.iter().map(|it| &it.name);
+        let mut taken = names.filter(|it| taken.contains(it));
+        taken.next().cloned().map(McpCollision)
     }
 
     /// Returns the names of its tools, as the model and rules know them.

@@ -1,6 +1,7 @@
 //! The manifest of a plugin, `plugin.toml`.
 
 mod hooks;
+mod mcp_servers;
 mod model_provider;
 mod skills;
 mod tools;
@@ -9,6 +10,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use raddle_config::McpServer;
 use serde_json::Value;
 use toml::Table;
 
@@ -59,6 +61,8 @@ pub struct Manifest {
     pub model_provider: Option<String>,
     /// Folders of skills below the folder of the plugin; `None` for `skills`, if it exists.
     pub skills: Option<Vec<String>>,
+    /// MCP servers that the plugin defines, under the names by which threads know them.
+    pub mcp_servers: Vec<McpServer>,
     /// Keys that are not known, as sentences for the author.
     pub warnings: Vec<String>,
 }
@@ -171,6 +175,7 @@ impl Manifest {
         let hooks = hooks::take(&mut contributions, &mut warnings)?;
         let model_provider = model_provider::take(&mut contributions, &mut warnings)?;
         let skills = skills::take(&mut contributions)?;
+        let mcp_servers = mcp_servers::take(&mut contributions, &id)?;
         warn_of(&contributions, "contributions.", &mut warnings);
         warn_of(keys, "", &mut warnings);
         Ok(Self {
@@ -183,6 +188,7 @@ impl Manifest {
             hooks,
             model_provider,
             skills,
+            mcp_servers,
             warnings,
         })
     }

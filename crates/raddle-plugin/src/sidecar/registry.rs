@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use raddle_config::{InstalledPlugin, PluginConfig};
+use raddle_config::{InstalledPlugin, McpServer, PluginConfig};
 use raddle_core::Settings;
 use raddle_core::ports::{HookCall, PluginSkill, ToolSpec};
+use tokio::sync::watch;
 
 use super::folder_hash::{self, FolderStamp};
 use super::inspection::InspectedPlugin;
@@ -17,6 +18,7 @@ use super::selected_hook::SelectedHook;
 use super::tool_name::{model_name, prefix_of};
 use super::trust::{PluginTrust, plugin_trust};
 use crate::log_file::{self, LogFile};
+use crate::mcp::PluginServers;
 use crate::process::ProcessStarter;
 
 /// Limit: tools of plugins that are part of a model call; beyond it, the others are not offered.
@@ -33,6 +35,8 @@ struct Inner {
     starter: ProcessStarter,
     home: PathBuf,
     plugins: Mutex<BTreeMap<String, LoadedPlugin>>,
+    /// The MCP servers that the plugins define.
+    mcp_servers: watch::Sender<Vec<Arc<McpServer>>>,
     /// Held while folders are read.
     refreshing: tokio::sync::Mutex<()>,
 }
@@ -43,6 +47,8 @@ struct LoadedPlugin {
     installed: InstalledPlugin,
     /// Stamp of the folder; `None` if it cannot be read.
     stamp: Option<FolderStamp>,
+    /// Names of the MCP servers of the configuration, if the plugin defines any.
+    taken: Option<Vec<String>>,
     /// The plugin, or why it does not run.
     instance: Result<Arc<OfferedPlugin>, PluginLoadError>,
 }
@@ -71,6 +77,7 @@ enum ReadPlugin {
     Unchanged,
     Changed {
         stamp: Option<FolderStamp>,
+        taken: Option<Vec<String>>,
         plugin: Result<Box<InspectedPlugin>, PluginLoadError>,
     },
 }
@@ -84,6 +91,7 @@ impl PluginRegistry {
                 starter,
                 home: home.to_owned(),
                 plugins: Mutex::default(),
+                mcp_servers: watch::Sender::default(),
                 refreshing: tokio::sync::Mutex::default(),
             }),
         }
@@ -92,6 +100,16 @@ impl PluginRegistry {
     fn plugins(&self) -> MutexGuard<'_, BTreeMap<String, LoadedPlugin>> {
         let plugins = self.inner.plugins.lock();
         plugins.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the MCP servers that the plugins define, as they are after each refresh.
+    pub fn mcp_servers(&self) -> PluginServers {
+        self.inner.mcp_servers.subscribe()
+    }
+
+    /// Whether any plugin defines an MCP server.
+    pub(super) fn has_mcp_servers(&self) -> bool {
+        !self.inner.mcp_servers.borrow().is_empty()
     }
 
     /// Whether no plugin is enabled.
@@ -125,8 +143,9 @@ impl PluginRegistry {
         let config = self.inner.config.clone();
         let read = tokio::task::spawn_blocking(move || {
             let enabled = config.refresh().into_iter().filter(|it| it.enabled);
+            let taken = config.mcp_server_names();
             let read = enabled.map(|installed| {
-                let plugin = read_plugin(&installed, known.get(&installed.id));
+                let plugin = read_plugin(&installed, known.get(&installed.id), &taken);
                 (installed, plugin)
             });
             read.collect::<Vec<_>>()
@@ -142,7 +161,14 @@ impl PluginRegistry {
                 }
                 // It is still there, because nothing else changes the table.
                 (ReadPlugin::Unchanged, None) => {}
-                (ReadPlugin::Changed { stamp, plugin }, replaced) => {
+                (
+                    ReadPlugin::Changed {
+                        stamp,
+                        taken,
+                        plugin,
+                    },
+                    replaced,
+                ) => {
                     let old_reason = replaced.as_ref().and_then(|it| it.instance.as_ref().err());
                     if let Err(reason) = &plugin
                         && old_reason != Some(reason)
@@ -154,6 +180,7 @@ impl PluginRegistry {
                         instance: plugin.map(|it| self.offered(*it)),
                         installed,
                         stamp,
+                        taken,
                     };
                     new.insert(id, loaded);
                 }
@@ -162,7 +189,16 @@ impl PluginRegistry {
         let has_changed = !old.is_empty();
         old.into_values().for_each(|it| stop(Some(it)));
         let has_plugins = !new.is_empty();
+        let offered = new.values().filter_map(|it| it.instance.as_ref().ok());
+        let servers = offered.flat_map(|it| it.instance.plugin.mcp_servers());
+        let servers: Vec<Arc<McpServer>> = servers.collect();
         *self.plugins() = new;
+        // Servers that are no longer among them are stopped.
+        self.inner.mcp_servers.send_if_modified(|old| {
+            let is_changed = *old != servers;
+            *old = servers;
+            is_changed
+        });
         has_plugins || has_changed
     }
 
@@ -175,9 +211,10 @@ impl PluginRegistry {
         let known = self.plugins().clone();
         let enabled = self.inner.config.refresh().into_iter();
         let enabled = enabled.filter(|it| it.enabled);
+        let taken = self.inner.config.mcp_server_names();
         let skills = enabled.flat_map(|installed| {
             let known = known.get(&installed.id);
-            match (read_plugin(&installed, known), known) {
+            match (read_plugin(&installed, known, &taken), known) {
                 (ReadPlugin::Unchanged, Some(loaded)) => match &loaded.instance {
                     Ok(offered) => offered.instance.plugin.skills.clone(),
                     Err(_) => Vec::new(),
@@ -312,20 +349,39 @@ fn stop(plugin: Option<LoadedPlugin>) {
     }
 }
 
-/// Reads the folder of a plugin, if it has changed since it was loaded. It may block on the disk.
-fn read_plugin(installed: &InstalledPlugin, loaded: Option<&LoadedPlugin>) -> ReadPlugin {
+/// Reads the folder of a plugin, if it has changed since it was loaded. `taken` are the names of MCP
+/// servers that it cannot use. It may block on the disk.
+fn read_plugin(
+    installed: &InstalledPlugin,
+    loaded: Option<&LoadedPlugin>,
+    taken: &[String],
+) -> ReadPlugin {
     // Before the files are read, so that a change in between is noticed the next time.
     let stamp = folder_hash::stamp(&installed.path).ok();
-    let is_unchanged = |it: &LoadedPlugin| it.installed == *installed && it.stamp == stamp;
+    let is_unchanged = |it: &LoadedPlugin| {
+        let has_same_names = it.taken.as_ref().is_none_or(|it| it == taken);
+        it.installed == *installed && it.stamp == stamp && has_same_names
+    };
     if stamp.is_some() && loaded.is_some_and(is_unchanged) {
         return ReadPlugin::Unchanged;
     }
+    let mut own_taken = None;
     let plugin = match plugin_trust(installed) {
-        PluginTrust::Trusted(plugin) => Ok(plugin),
+        PluginTrust::Trusted(plugin) => {
+            own_taken = (!plugin.manifest.mcp_servers.is_empty()).then(|| taken.to_vec());
+            match plugin.mcp_collision(taken) {
+                None => Ok(plugin),
+                Some(collision) => Err(PluginLoadError(collision.to_string())),
+            }
+        }
         PluginTrust::Untrusted(reason) => Err(PluginLoadError(reason.to_string())),
         PluginTrust::Unusable(error) => Err(PluginLoadError(error.to_string())),
     };
-    ReadPlugin::Changed { stamp, plugin }
+    ReadPlugin::Changed {
+        stamp,
+        taken: own_taken,
+        plugin,
+    }
 }
 
 /// Returns the path of a plugin's log.

@@ -52,8 +52,12 @@ pub(crate) async fn detail(
         return Err(WireError::Refused(what.into()));
     };
     let config = state.config.state();
-    let skills = plugin.manifest.as_ref().map_or(&[][..], |it| &it.skills);
-    let skills = skills.iter().map(|it| SkillSummary {
+    let manifest = plugin.manifest.as_ref().ok();
+    let mcp_servers = manifest
+        .map(|it| it.mcp_servers.clone())
+        .unwrap_or_default();
+    let skills = manifest.iter().flat_map(|it| &it.skills);
+    let skills = skills.map(|it| SkillSummary {
         name: it.name.clone(),
         description: it.description.clone(),
         enabled: plugin.is_enabled && is_enabled(&config, &it.name, &it.path),
@@ -70,7 +74,7 @@ pub(crate) async fn detail(
         apps: Vec::new(),
         app_templates: Vec::new(),
         hooks: Vec::new(),
-        mcp_servers: Vec::new(),
+        mcp_servers,
         onboarding_skill: None,
         scheduled_tasks: None,
         share_url: None,

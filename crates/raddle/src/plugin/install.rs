@@ -32,6 +32,9 @@ pub(super) fn add(config: &Configuration, args: &PluginAdd) -> Result<ExitCode> 
         plugin.folder.to_str().is_some(),
         "the path {shown} is no text, so config.toml cannot contain it; rename the folder"
     );
+    if let Some(collision) = plugin.mcp_collision(&config.mcp_servers().names()) {
+        bail!("the plugin `{id}` cannot be installed: {collision}");
+    }
     let written = config.install_plugin(&InstalledPlugin {
         id: id.clone(),
         path: plugin.folder.clone(),
@@ -53,6 +56,9 @@ pub(super) fn trust(config: &Configuration, id: &str) -> Result<ExitCode> {
         plugin.folder.display(),
         plugin.manifest.id
     );
+    if let Some(collision) = plugin.mcp_collision(&config.mcp_servers().names()) {
+        bail!("the plugin `{id}` cannot be trusted: {collision}");
+    }
     let written = config.trust_plugin(id, &plugin.hash.text);
     let written = written.map_err(|error| config::not_written(config, error))?;
     // Approvals are for the files that were trusted before.

@@ -26,6 +26,7 @@ fn three_keys_are_enough() {
         hooks: Vec::new(),
         model_provider: None,
         skills: None,
+        mcp_servers: Vec::new(),
         warnings: Vec::new(),
     };
     assert_eq!(manifest, expected);
@@ -218,4 +219,54 @@ fn folders_of_skills_are_inside_the_folder_of_the_plugin() {
     let error = skills("['a', 'a']").expect_err("twice");
     let expected = "FILE: `contributions.skills` has the folder `a` twice; remove one of them";
     assert_eq!(error, expected);
+}
+
+#[test]
+fn mcp_servers_are_read_under_the_name_of_the_plugin() {
+    let servers = |sections: &str| read(&format!("{LEAST}{sections}"));
+    let section = "[contributions.mcp_servers.files-1]\ncommand = './serve'\n";
+    let manifest = servers(section).expect("a manifest");
+    assert_eq!(manifest.warnings, Vec::<String>::new());
+    let names: Vec<&str> = manifest
+        .mcp_servers
+        .iter()
+        .map(|it| it.name.as_str())
+        .collect();
+    assert_eq!(names, ["org_name_files-1"]);
+    let named = |name: &str| section.replace("files-1", name);
+    let many: String = (0..9).map(|it| named(&it.to_string())).collect();
+    for (sections, expected) in [
+        (
+            named("a_b"),
+            "`contributions.mcp_servers` has the name `a_b`",
+        ),
+        (
+            named("'a.b'"),
+            "`contributions.mcp_servers` has the name `a.b`",
+        ),
+        (
+            named(&"x".repeat(65)),
+            "`contributions.mcp_servers` has the name `xx",
+        ),
+        (many, "`contributions.mcp_servers` has more than 8 servers"),
+        (
+            "[contributions]\nmcp_servers = []".to_owned(),
+            "`contributions.mcp_servers` must be a table of tables",
+        ),
+        (
+            "[contributions.mcp_servers]\na = 1".to_owned(),
+            "`contributions.mcp_servers` must be a table of tables",
+        ),
+        (
+            format!("{section}url = 'https://example.org'"),
+            "`contributions.mcp_servers.files-1` cannot be used; a plugin cannot set `url`",
+        ),
+        (
+            "[contributions.mcp_servers.a]".to_owned(),
+            "`contributions.mcp_servers.a` cannot be used; it has neither `command` nor `url`",
+        ),
+    ] {
+        let error = servers(&sections).expect_err(&sections);
+        assert!(error.starts_with(&format!("FILE: {expected}")), "{error}");
+    }
 }

@@ -12,7 +12,7 @@ impl PluginClient {
     }
 
     /// Returns the installed plugins.
-    fn listed(&mut self) -> Value {
+    pub(super) fn listed(&mut self) -> Value {
         let response = self.request("plugin/list", json!({}));
         response["result"]["marketplaces"].clone()
     }
