@@ -291,7 +291,7 @@ fn risk(ConnectedTool { instance, tool, .. }: &ConnectedTool) -> McpRisk {
     match configured.unwrap_or(server.approval) {
         McpApproval::Approve => McpRisk::Approved,
         McpApproval::Prompt => McpRisk::Prompt,
-        // What a plugin declares about its own tools has no effect either.
+        // Declarations of a plugin about its own tools have no effect.
         McpApproval::Auto if server.plugin.is_some() => McpRisk::Unknown,
         McpApproval::Auto if tool.is_read_only || !tool.is_risky => McpRisk::DeclaredHarmless,
         McpApproval::Auto => McpRisk::Unknown,

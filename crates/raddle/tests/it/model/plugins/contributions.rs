@@ -1,4 +1,4 @@
-//! What a plugin contributes beside its process: skills, and MCP servers.
+//! Contributions of a plugin beside its process: skills, and MCP servers.
 
 use super::*;
 
@@ -231,7 +231,7 @@ fn an_mcp_server_of_a_plugin_runs_confined_while_the_plugin_is_enabled_and_trust
 fn an_mcp_server_of_a_plugin_asks_before_a_call_and_never_replaces_one_of_the_user() {
     let mut plugin = PluginClient::start_adding(&Value::Null, SERVER_SECTION, SERVER_FILES);
     assert!(plugin.server_status()["tools"]["inspect"].is_object());
-    // What it declares about its tool has no effect.
+    // Its declaration that the tool only reads has no effect.
     let text = format!("MOCK call name=mcp__{SERVER}__inspect arguments={{}}");
     let input = json!([{ "type": "text", "text": text }]);
     let params = json!({ "threadId": plugin.client.thread, "input": input });
