@@ -161,7 +161,7 @@ impl PluginClient {
     /// Allows the tools of the plugin and of its MCP server.
     fn allow_all(&self) {
         let rule = |tool: &str| format!("[[rule]]\ntool = '{tool}'\nverdict = 'allow'\n");
-        let rules = rule("plugin__*") + &rule(&format!("mcp__{SERVER}__*"));
+        let rules = rule("plugin__*") + &rule(&format!("{SERVER}.*"));
         fs::write(self.client.server.home().join("rules.toml"), rules).expect("rules");
     }
 }
@@ -236,7 +236,10 @@ fn an_mcp_server_of_a_plugin_asks_before_a_call_and_never_replaces_one_of_the_us
     let input = json!([{ "type": "text", "text": text }]);
     let params = json!({ "threadId": plugin.client.thread, "input": input });
     plugin.client.ask("turn/start", params);
-    let is_question = |it: &Value| it["id"].is_string() || it["method"] == "turn/completed";
+    let is_question = |it: &Value| {
+        let methods = ["item/tool/requestUserInput", "turn/completed"];
+        methods.iter().any(|method| it["method"] == *method)
+    };
     let messages = plugin.client.until(is_question);
     let question = messages.last().expect("a question").clone();
     assert_eq!(
