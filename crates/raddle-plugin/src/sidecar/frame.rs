@@ -1,6 +1,6 @@
 //! Frames of JSON-RPC 2.0: one object, and a line end.
 
-use raddle_rpc::{ErrorObject, FrameError, Id, Inbound};
+use raddle_rpc::{ErrorObject, FrameError, Id, Inbound, code, marks};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -42,6 +42,8 @@ pub(crate) enum FrameFault {
     NotAMessage(String),
     /// A line is too long, and was dropped.
     TooLong,
+    /// A message has too many values.
+    TooManyValues,
     /// A message lacks `"jsonrpc": "2.0"`.
     NoVersion,
     /// A request is malformed, for this reason.
@@ -88,6 +90,10 @@ pub(super) fn parse(line: &[u8]) -> ParsedLine {
             };
         }
     };
+    // A value takes many times its text once it is parsed.
+    if !std::str::from_utf8(line).is_ok_and(marks::are_few) {
+        return too_many_values(inbound);
+    }
     let members: FrameMembers<'_> = serde_json::from_slice(line).unwrap_or_default();
     if members.jsonrpc.is_none_or(|it| it.get() != "\"2.0\"") {
         faults.push(FrameFault::NoVersion);
@@ -120,6 +126,34 @@ pub(super) fn parse(line: &[u8]) -> ParsedLine {
         faults,
         refusal: None,
     }
+}
+
+/// Returns what is left of a message whose values are not parsed.
+fn too_many_values(inbound: Inbound<'_>) -> ParsedLine {
+    let text = format!(
+        "the message has more than {} values; send less",
+        marks::VALUES_MAX
+    );
+    let mut parsed = ParsedLine {
+        message: None,
+        faults: vec![FrameFault::TooManyValues],
+        refusal: None,
+    };
+    match inbound {
+        Inbound::Request(it) => {
+            let error = ErrorObject::new(code::INVALID_REQUEST, text);
+            parsed.refusal = Some(response(&it.id, &Err(error)));
+        }
+        Inbound::Notification(_) => {}
+        Inbound::Response(it) => {
+            let outcome = Err(PluginError {
+                code: None,
+                message: text,
+            });
+            parsed.message = Some(PluginMessage::Response { id: it.id, outcome });
+        }
+    }
+    parsed
 }
 
 /// Describes bytes that are no message.
@@ -237,5 +271,30 @@ mod tests {
             refused.starts_with("nothing refused [InvalidRequest("),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn the_values_of_a_message_are_not_parsed_if_there_are_too_many() {
+        let many = format!("[{}0]", "0,".repeat(marks::VALUES_MAX));
+        let error = "the message has more than 100000 values; send less";
+        for (members, expected) in [
+            (
+                r#""id":"a","method":"host/x","params":"#,
+                "nothing refused".to_owned(),
+            ),
+            (r#""method":"event","params":"#, "nothing".to_owned()),
+            (r#""id":"a","result":"#, format!("error a None {error}")),
+            (
+                r#""id":"a","method":"host/x","extra":"#,
+                "nothing refused".to_owned(),
+            ),
+        ] {
+            let line = format!(r#"{{"jsonrpc":"2.0",{members}{many}}}"#);
+            assert_eq!(
+                summary(&line),
+                format!("{expected} [TooManyValues]"),
+                "{members}"
+            );
+        }
     }
 }

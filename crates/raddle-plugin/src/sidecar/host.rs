@@ -107,7 +107,7 @@ impl HostMethods for PluginHost {
     ) -> BoxFuture<'a, Result<Value, ErrorObject>> {
         Box::pin(async move {
             match method {
-                "host/request_approval" => self.request_approval(&params).await,
+                "host/request_approval" => self.request_approval(params).await,
                 method => {
                     let message = format!("the host has no method `{method}`");
                     Err(ErrorObject::new(code::METHOD_NOT_FOUND, message))

@@ -13,6 +13,9 @@ use crate::mcp::{CallElicitations, CallUser, Elicitations};
 /// Member of the params of a host call: the id of the request that the plugin is answering.
 const CALL_ID: &str = "call_id";
 
+/// Longest part of an unknown id that is shown.
+const EXCERPT_BYTES_MAX: usize = 200;
+
 /// The calls of one plugin that have no result.
 pub(super) struct OpenCalls {
     elicitations: Arc<Elicitations>,
@@ -121,7 +124,10 @@ impl OpenCalls {
             Some(Value::String(id)) => {
                 let named = calls.find(|it| it.id.get() == Some(id));
                 let named = named.cloned();
-                named.ok_or_else(|| CallLookupError::UnknownId(id.clone()))
+                named.ok_or_else(|| {
+                    let excerpt = &id[..id.floor_char_boundary(EXCERPT_BYTES_MAX)];
+                    CallLookupError::UnknownId(excerpt.to_owned())
+                })
             }
             Some(_) => Err(CallLookupError::InvalidId),
         }
@@ -202,6 +208,8 @@ mod tests {
         assert_eq!(find(named("raddle-3")), found("raddle-3", Some(second)));
         let unknown = CallLookupError::UnknownId("raddle-9".to_owned());
         assert_eq!(find(named("raddle-9")), Err(unknown));
+        let excerpt = CallLookupError::UnknownId("x".repeat(EXCERPT_BYTES_MAX));
+        assert_eq!(find(named(&"x".repeat(1 << 20))), Err(excerpt));
         let number = find(json!({ "call_id": 3 }));
         assert_eq!(number, Err(CallLookupError::InvalidId));
         drop((a, b));

@@ -152,6 +152,10 @@ pub(super) fn of_frame(fault: &FrameFault) -> ContractViolation {
             "line_too_long",
             "a line on stdout is longer than 4 MiB; send less at once".to_owned(),
         ),
+        FrameFault::TooManyValues => (
+            "too_many_values",
+            "a message has more than 100,000 values; send less at once".to_owned(),
+        ),
         FrameFault::NoVersion => (
             "no_jsonrpc_version",
             "a message lacks `\"jsonrpc\": \"2.0\"`".to_owned(),

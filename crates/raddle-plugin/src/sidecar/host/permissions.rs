@@ -11,8 +11,12 @@ use crate::sidecar::manifest::Manifest;
 
 impl PluginHost {
     /// Asks the user for a permission, in the middle of a call.
-    pub(super) async fn request_approval(&self, params: &Value) -> Result<Value, ErrorObject> {
-        let Some(permission) = params["permission"].as_str() else {
+    pub(super) async fn request_approval(&self, params: Value) -> Result<Value, ErrorObject> {
+        let call = self.calls.find(&params);
+        let permission = params["permission"].as_str().map(str::to_owned);
+        // They may be long, and the user may take hours.
+        drop(params);
+        let Some(permission) = permission.as_deref() else {
             let message =
                 "`permission` must be a string, as in {\"permission\": \"workspace.read\"}";
             return Err(invalid_params(message));
@@ -32,7 +36,7 @@ impl PluginHost {
             self.note(&format!("permission {permission}: {message}"));
             refused(message)
         };
-        let call = self.calls.find(params).map_err(|it| not_asked(&it))?;
+        let call = call.map_err(|it| not_asked(&it))?;
         let _asking = call.asking.lock().await;
         // Another question for it may have been answered meanwhile.
         if self.is_approved(permission).await? {
