@@ -6,8 +6,10 @@ mod tools;
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use serde_json::Value;
 use toml::Table;
 
@@ -116,7 +118,7 @@ impl Manifest {
     pub fn read(folder: &Path) -> Result<Self, ManifestError> {
         let path = folder.join(MANIFEST_FILE);
         let mut text = String::new();
-        let read = File::open(&path)
+        let read = open(&path)
             .and_then(|file| file.take(MANIFEST_BYTES_MAX + 1).read_to_string(&mut text));
         match read {
             Err(error) => return Err(ManifestError::Read { path, error }),
@@ -180,6 +182,19 @@ impl Manifest {
             model_provider,
             warnings,
         })
+    }
+}
+
+/// Opens an ordinary file. Another one, such as a pipe, could block its reader for ever.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::options()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no ordinary file")),
     }
 }
 

@@ -9,7 +9,7 @@ use raddle_core::Settings;
 use raddle_core::ports::{HookCall, ToolSpec};
 
 use super::folder_hash::{self, FolderStamp};
-use super::inspection::InspectedPlugin;
+use super::inspection::{InspectedPlugin, InspectionError};
 use super::instance::PluginInstance;
 use super::manifest::PluginTool;
 use super::plugin_file::plugin_path;
@@ -291,7 +291,17 @@ fn stop(plugin: Option<LoadedPlugin>) {
 /// Reads the folder of a plugin, if it has changed since it was loaded. It may block on the disk.
 fn read_plugin(installed: &InstalledPlugin, loaded: Option<&LoadedPlugin>) -> ReadPlugin {
     // Before the files are read, so that a change in between is noticed the next time.
-    let stamp = folder_hash::stamp(&installed.path).ok();
+    let stamp = match folder_hash::stamp(&installed.path) {
+        Err(error) if installed.path.is_absolute() => {
+            let path = installed.path.clone();
+            let error = InspectionError::Folder { path, error };
+            return ReadPlugin::Changed {
+                stamp: None,
+                plugin: Err(PluginLoadError(error.to_string())),
+            };
+        }
+        stamp => stamp.ok(),
+    };
     let is_unchanged = |it: &LoadedPlugin| it.installed == *installed && it.stamp == stamp;
     if stamp.is_some() && loaded.is_some_and(is_unchanged) {
         return ReadPlugin::Unchanged;
@@ -313,3 +323,6 @@ fn log_path(home: &Path, id: &str) -> PathBuf {
 pub fn plugin_log(home: &Path, id: &str) -> std::io::Result<String> {
     log_file::read(&log_path(home, id))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,3 +1,4 @@
+use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::json;
 
 use super::*;
@@ -129,6 +130,18 @@ fn errors_name_the_file_the_key_and_the_remedy() {
 
 /// The keys of a tool that are required.
 const TOOL: &str = "name = 'search'\ndescription = 'Searches.'\nmethod = 'x/search'\n";
+
+/// A pipe without a writer would block its reader.
+#[test]
+fn a_manifest_is_an_ordinary_file() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let path = folder.path().join(MANIFEST_FILE);
+    mkfifoat(CWD, &path, Mode::RWXU).expect("a pipe");
+    let error = Manifest::read(folder.path())
+        .expect_err("a pipe")
+        .to_string();
+    assert!(error.contains("it is no ordinary file"), "{error}");
+}
 
 #[test]
 fn tools_are_read() {

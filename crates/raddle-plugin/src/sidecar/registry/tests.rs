@@ -1,0 +1,44 @@
+use std::fs;
+
+use rustix::fs::{CWD, Mode, mkfifoat};
+use tempfile::TempDir;
+
+use super::*;
+
+const MANIFEST: &str = "id = 'org.example'\nversion = '1'\nentrypoint = ['x']\n";
+
+/// A folder with a trusted plugin, and its entry in the configuration.
+fn installed() -> (TempDir, InstalledPlugin) {
+    let folder = TempDir::new().expect("a folder");
+    fs::write(folder.path().join("plugin.toml"), MANIFEST).expect("a manifest");
+    let plugin = InspectedPlugin::read(folder.path()).expect("a plugin");
+    let installed = InstalledPlugin {
+        id: "org.example".to_owned(),
+        path: folder.path().to_owned(),
+        enabled: true,
+        trusted_hash: Some(plugin.hash.text),
+    };
+    (folder, installed)
+}
+
+/// Returns why a plugin does not run; `None` if it is trusted.
+fn reason(read: &ReadPlugin) -> Option<String> {
+    match read {
+        ReadPlugin::Unchanged => Some("unchanged".to_owned()),
+        ReadPlugin::Changed { plugin, .. } => plugin.as_ref().err().map(|it| it.0.clone()),
+    }
+}
+
+#[test]
+fn a_pipe_in_the_folder_of_a_plugin_does_not_block_its_reader() {
+    let (folder, installed) = installed();
+    assert_eq!(reason(&read_plugin(&installed, None)), None);
+    let manifest = folder.path().join("plugin.toml");
+    fs::remove_file(&manifest).expect("a file");
+    mkfifoat(CWD, &manifest, Mode::RWXU).expect("a pipe");
+    let reason = reason(&read_plugin(&installed, None)).expect("a reason");
+    assert!(
+        reason.contains("is no ordinary file; remove it"),
+        "{reason}"
+    );
+}
