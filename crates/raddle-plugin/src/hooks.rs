@@ -1,7 +1,8 @@
 //! Hooks: the operator's commands and methods of plugins, on events of threads.
 //!
 //! All hooks of an event run at once, with a deadline; a command runs in the sandbox of the thread.
-//! The strictest decision counts. A hook that fails decides nothing; the user is notified.
+//! The strictest decision counts. A hook that fails decides nothing, or blocks if a plugin says so;
+//! the user is notified.
 
 mod output;
 mod process;
@@ -23,7 +24,7 @@ use self::output::Decision;
 use crate::process::ProcessStarter;
 use crate::sidecar::{PluginRegistry, SelectedHook};
 
-/// Limit: time of a hook of a plugin; beyond it, it decides nothing.
+/// Limit: time of a hook of a plugin; beyond it, the hook has failed.
 const PLUGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The hooks of the configuration and of plugins.
@@ -39,6 +40,8 @@ struct HookJob {
     /// Name of the hook for the log.
     key: String,
     timeout: Duration,
+    /// Whether a failure blocks what the hook decides on.
+    blocks_on_failure: bool,
     decision: BoxFuture<'static, Decision>,
 }
 
@@ -71,6 +74,7 @@ impl InstalledHooks {
                 run: started_run(&hook),
                 key: hook.key.clone(),
                 timeout: hook.timeout,
+                blocks_on_failure: false,
                 decision: Box::pin(async move {
                     match process::run(&starter, &hook, &call.settings, &text).await {
                         Ok(exit) => Decision::of(call.event, &exit),
@@ -88,6 +92,7 @@ impl InstalledHooks {
                 run: plugin_run(&hook, event, order),
                 key: hook.key(),
                 timeout: PLUGIN_TIMEOUT,
+                blocks_on_failure: hook.blocks_on_failure(),
                 decision: Box::pin(async move {
                     match hook.call(input, PLUGIN_TIMEOUT).await {
                         Ok(answer) => Decision::of_result(event, &answer),
@@ -148,6 +153,10 @@ impl Hooks for InstalledHooks {
                             let seconds = job.timeout.as_secs();
                             Decision::failed(format!("it was ended after {seconds} s"))
                         }
+                    };
+                    let decision = match job.blocks_on_failure {
+                        true => decision.blocking_if_failed(&job.key),
+                        false => decision,
                     };
                     (at, started, job.run, job.key, decision)
                 });

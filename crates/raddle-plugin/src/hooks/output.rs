@@ -34,6 +34,19 @@ impl Decision {
         }
     }
 
+    /// Denies what a hook that failed was to decide on.
+    pub(super) fn blocking_if_failed(mut self, key: &str) -> Self {
+        let mut errors = self.entries.iter().filter_map(|it| match it {
+            HookEntry::Error(error) => Some(error),
+            _ => None,
+        });
+        if let Some(error) = errors.next() {
+            let reason = format!("The hook {key} failed, and blocks what it cannot check: {error}");
+            self.ruling = HookRuling::Deny(reason);
+        }
+        self
+    }
+
     pub(super) fn has_failed(&self) -> bool {
         let mut entries = self.entries.iter();
         entries.any(|it| matches!(it, HookEntry::Error(_)))

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::events::{EventOwner, EventReceiver};
 use super::inspection::InspectionError;
-use super::instance::{CALL_TIMEOUT, PluginCall};
+use super::instance::{CALL_TIMEOUT, PluginCall, PluginToolError};
 use super::manifest::Manifest;
 use super::registry::PluginRegistry;
 use super::tool_name::{model_name, prefix_of};
@@ -107,7 +107,11 @@ impl PluginRegistry {
             stopped: Box::pin(std::future::pending()),
             writable,
         };
-        let result = loaded.instance.call(call).await;
+        let result = async {
+            let _permit = loaded.instance.reserve_client_call()?;
+            loaded.instance.call(call).await
+        };
+        let result: Result<_, PluginToolError> = result.await;
         result.map_err(|error| PluginRequestError::Failed {
             plugin,
             error: error.to_string(),

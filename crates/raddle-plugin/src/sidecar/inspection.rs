@@ -48,6 +48,19 @@ pub enum InspectionError {
     },
 }
 
+impl InspectionError {
+    /// Whether the folder may be usable later without a change of its files.
+    pub(super) fn is_transient(&self) -> bool {
+        match self {
+            Self::Missing { .. } | Self::Manifest(ManifestError::Read { .. }) => true,
+            Self::Folder { error, .. } => {
+                matches!(error, FolderError::Read { .. } | FolderError::Changing)
+            }
+            Self::Relative { .. } | Self::Manifest(_) => false,
+        }
+    }
+}
+
 impl InspectedPlugin {
     /// Reads a folder. The manifest is the one that the hash covers. It may block on the disk.
     pub fn read(folder: &Path) -> Result<Self, InspectionError> {

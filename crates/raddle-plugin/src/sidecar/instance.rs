@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use raddle_core::ports::BoxFuture;
 use serde_json::{Value, json};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 use tokio::time::timeout;
 use tracing::Instrument;
 
@@ -34,6 +34,10 @@ use crate::stderr_log::{StderrLog, StderrOrigin};
 /// it, the call fails.
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// Limit: calls of one plugin by clients that are open at a time; beyond it, the call fails. The
+/// other calls of a plugin are for threads.
+const CLIENT_CALLS_MAX: usize = 16;
+
 /// Limit: time in which a plugin answers `plugin/health`; beyond it, its process is ended, unless a
 /// call is open.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -56,6 +60,10 @@ pub(crate) enum PluginToolError {
     BackingOff { reason: String, wait: Duration },
     #[error("the plugin does not start: {0}")]
     NotStarted(String),
+    #[error("the plugin does not run: {0}")]
+    NotLoaded(String),
+    #[error("{CLIENT_CALLS_MAX} calls of clients are open; try again when one has ended")]
+    TooManyClientCalls,
     #[error("{} lies in a folder that the agent may write; move it", .0.display())]
     Writable(PathBuf),
     #[error(transparent)]
@@ -98,6 +106,7 @@ pub(super) struct PluginInstance {
     host: Arc<PluginHost>,
     starter: ProcessStarter,
     log: LogFile,
+    client_calls: Semaphore,
     /// Held while the process is started.
     starting: tokio::sync::Mutex<()>,
     state: Mutex<ProcessState>,
@@ -157,6 +166,7 @@ impl PluginInstance {
             plugin,
             starter,
             log,
+            client_calls: Semaphore::new(CLIENT_CALLS_MAX),
             starting: tokio::sync::Mutex::default(),
             state: Mutex::default(),
         })
@@ -164,6 +174,13 @@ impl PluginInstance {
 
     fn state(&self) -> MutexGuard<'_, ProcessState> {
         lock(&self.state)
+    }
+
+    /// Reserves a call of a client. They must not take all calls of the plugin, because its hooks
+    /// need some.
+    pub(super) fn reserve_client_call(&self) -> Result<SemaphorePermit<'_>, PluginToolError> {
+        let permit = self.client_calls.try_acquire();
+        permit.map_err(|_| PluginToolError::TooManyClientCalls)
     }
 
     /// Calls a method. The process is started if it does not run.

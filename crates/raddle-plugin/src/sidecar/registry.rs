@@ -11,7 +11,7 @@ use raddle_core::ports::{HookCall, ToolSpec};
 use super::folder_hash::{self, FolderStamp};
 use super::inspection::{InspectedPlugin, InspectionError};
 use super::instance::PluginInstance;
-use super::manifest::PluginTool;
+use super::manifest::{PluginHook, PluginTool};
 use super::plugin_file::plugin_path;
 use super::selected_hook::SelectedHook;
 use super::tool_name::{model_name, prefix_of};
@@ -41,8 +41,10 @@ struct Inner {
 #[derive(Clone)]
 struct LoadedPlugin {
     installed: InstalledPlugin,
-    /// Stamp of the folder; `None` if it cannot be read.
+    /// Stamp of the folder; `None` if it must be read again.
     stamp: Option<FolderStamp>,
+    /// Its hooks. Those of a plugin that does not run any more fail.
+    hooks: Vec<PluginHook>,
     /// The plugin, or why it does not run.
     instance: Result<Arc<OfferedPlugin>, PluginLoadError>,
 }
@@ -149,8 +151,16 @@ impl PluginRegistry {
                     {
                         tracing::warn!(plugin = id, %reason, "a plugin does not run");
                     }
+                    let hooks = match &plugin {
+                        Ok(plugin) => plugin.manifest.hooks.clone(),
+                        Err(_) => replaced
+                            .as_ref()
+                            .map(|it| it.hooks.clone())
+                            .unwrap_or_default(),
+                    };
                     stop(replaced);
                     let loaded = LoadedPlugin {
+                        hooks,
                         instance: plugin.map(|it| self.offered(*it)),
                         installed,
                         stamp,
@@ -234,28 +244,24 @@ impl PluginRegistry {
         if !self.refresh().await {
             return Vec::new();
         }
-        let has_hooks = |it: &&Arc<OfferedPlugin>| {
-            let mut hooks = it.instance.plugin.manifest.hooks.iter();
-            hooks.any(|it| it.selects(call))
-        };
-        let plugins: Vec<Arc<OfferedPlugin>> = {
-            let plugins = self.plugins();
-            let offered = plugins.values().filter_map(|it| it.instance.as_ref().ok());
-            offered.filter(has_hooks).cloned().collect()
-        };
+        let mut plugins: Vec<LoadedPlugin> = self.plugins().values().cloned().collect();
+        plugins.retain(|it| it.hooks.iter().any(|it| it.selects(call)));
         if plugins.is_empty() {
             return Vec::new();
         }
         let writable = self.writable(call.settings.clone()).await;
         let selected = plugins.iter().flat_map(|plugin| {
-            let hooks = plugin.instance.plugin.manifest.hooks.iter();
-            let hooks = hooks.filter(|it| it.selects(call));
-            hooks.map(|it| SelectedHook {
-                instance: plugin.instance.clone(),
-                method: it.method.clone(),
-                thread: call.thread,
-                writable: writable.clone(),
-            })
+            let instance = plugin.instance.as_ref().map(|it| it.instance.clone());
+            let hooks = plugin.hooks.iter().filter(|it| it.selects(call));
+            hooks.map(move |hook| (plugin, instance.clone(), hook))
+        });
+        let selected = selected.map(|(plugin, instance, hook)| SelectedHook {
+            plugin: plugin.installed.id.clone(),
+            folder: plugin.installed.path.clone(),
+            instance: instance.map_err(ToString::to_string),
+            hook: hook.clone(),
+            thread: call.thread,
+            writable: writable.clone(),
         });
         selected.collect()
     }
@@ -309,7 +315,12 @@ fn read_plugin(installed: &InstalledPlugin, loaded: Option<&LoadedPlugin>) -> Re
     let plugin = match plugin_trust(installed) {
         PluginTrust::Trusted(plugin) => Ok(plugin),
         PluginTrust::Untrusted(reason) => Err(PluginLoadError(reason.to_string())),
-        PluginTrust::Unusable(error) => Err(PluginLoadError(error.to_string())),
+        PluginTrust::Unusable(error) => {
+            // It may be one of this moment, such as too many open files.
+            let stamp = stamp.filter(|_| !error.is_transient());
+            let plugin = Err(PluginLoadError(error.to_string()));
+            return ReadPlugin::Changed { stamp, plugin };
+        }
     };
     ReadPlugin::Changed { stamp, plugin }
 }

@@ -95,3 +95,16 @@ fn text_is_context_where_a_hook_decides_nothing_else() {
             .is_some_and(|it| it.len() < long.len() + 4 && it.ends_with('…'))
     );
 }
+
+#[test]
+fn a_hook_that_fails_blocks_only_if_it_must() {
+    let failed = Decision::failed("it was ended after 60 s".to_owned());
+    assert_eq!(failed.ruling, HookRuling::Pass);
+    let blocked = failed.blocking_if_failed("org.example hooks/check");
+    let why = "The hook org.example hooks/check failed, and blocks what it cannot check: it was \
+               ended after 60 s";
+    assert_eq!(blocked.ruling, HookRuling::Deny(why.to_owned()));
+    assert!(blocked.has_failed());
+    let passed = Decision::default();
+    assert_eq!(passed.clone().blocking_if_failed("x"), passed);
+}

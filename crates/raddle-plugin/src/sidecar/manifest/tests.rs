@@ -172,6 +172,38 @@ fn tools_are_read() {
 }
 
 #[test]
+fn a_hook_may_block_what_it_cannot_check() {
+    let hook = |event: &str, more: &str| {
+        let hook = format!("event = '{event}'\nmethod = 'a'\n{more}");
+        read(&format!("{LEAST}[[contributions.hooks]]\n{hook}"))
+    };
+    for (more, blocks) in [
+        ("", false),
+        ("on_failure = 'ignore'", false),
+        ("on_failure = 'block'", true),
+    ] {
+        let manifest = hook("PreToolUse", more).expect(more);
+        assert_eq!(manifest.hooks[0].blocks_on_failure, blocks, "{more}");
+        assert_eq!(manifest.warnings, [""; 0], "{more}");
+    }
+    for (event, more, expected) in [
+        (
+            "Stop",
+            "on_failure = 'block'",
+            "cannot be `block` for the event Stop",
+        ),
+        (
+            "PreToolUse",
+            "on_failure = true",
+            "must be `ignore` or `block`",
+        ),
+    ] {
+        let error = hook(event, more).expect_err(more);
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn invalid_tools_are_rejected() {
     let tool = |lines: &str| format!("{LEAST}[[contributions.tools]]\n{lines}");
     let named = |name: &str| tool(&TOOL.replace("search'\nd", &format!("{name}'\nd")));

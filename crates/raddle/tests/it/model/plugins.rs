@@ -285,3 +285,38 @@ fn a_hook_of_a_plugin_rejects_a_call() {
     let output = plugin.last_output();
     assert!(output.contains("not today"), "{output}");
 }
+
+/// The hook of this event cannot handle its input, and later its plugin does not run.
+#[test]
+fn a_hook_of_a_plugin_that_fails_blocks_the_input_if_it_must() {
+    let mut plugin = PluginClient::start();
+    let manifest = plugin.folder.path().join("plugin.toml");
+    let text = fs::read_to_string(&manifest).expect("a manifest");
+    let hook = "[[contributions.hooks]]\nevent = 'UserPromptSubmit'\nmethod = 'check'\n";
+    let mut failed = |on_failure: &str, is_trusted: bool| {
+        if is_trusted {
+            fs::write(&manifest, format!("{text}{hook}{on_failure}")).expect("a manifest");
+            plugin.raddle(&["plugin", "trust", "org.example"]);
+        } else {
+            fs::write(plugin.folder.path().join("later.py"), "").expect("a file");
+        }
+        plugin.begin("echo", &json!({ "n": 1 }));
+        let messages = plugin.client.until(|it| it["method"] == "turn/completed");
+        let is_run = |it: &&Value| it["method"] == "hook/completed";
+        let run = messages.iter().find(is_run).expect("a run of the hook");
+        let run = &run["params"]["run"];
+        assert_eq!(run["status"], "failed", "{run}");
+        let error = run["entries"][0]["text"].to_string();
+        let is_call = |it: &Value| it["params"]["item"]["type"] == "mcpToolCall";
+        (error, messages.iter().any(is_call))
+    };
+    let (error, is_called) = failed("", true);
+    assert!(error.contains("tool_input"), "{error}");
+    assert!(is_called, "{error}");
+    let (error, is_called) = failed("on_failure = 'block'", true);
+    assert!(error.contains("tool_input"), "{error}");
+    assert!(!is_called, "{error}");
+    let (error, is_called) = failed("", false);
+    assert!(error.contains("its files have changed since"), "{error}");
+    assert!(!is_called, "{error}");
+}
