@@ -27,6 +27,7 @@ mod plugin_file;
 mod registry;
 mod selected_hook;
 mod session;
+mod stopped_calls;
 mod tool_name;
 mod tools;
 mod trust;

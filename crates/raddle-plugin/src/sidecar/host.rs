@@ -48,10 +48,11 @@ impl PluginHost {
     /// Creates the host of a plugin, whose files are in this home.
     pub(super) fn new(plugin: &InspectedPlugin, log: LogFile, home: &Path) -> Self {
         let manifest = Arc::new(plugin.manifest.clone());
+        let calls = OpenCalls::new(manifest.id.clone());
         Self {
             hash: plugin.hash.text.clone(),
-            calls: OpenCalls::new(manifest.id.clone()),
-            events: PluginEvents::new(manifest.id.clone()),
+            events: PluginEvents::new(manifest.id.clone(), calls.stopped.clone()),
+            calls,
             log,
             log_budget: LogBudget::default(),
             permissions: PermissionStore::of(home, &manifest.id),
@@ -134,6 +135,10 @@ impl HostMethods for PluginHost {
 
     fn report(&self, fault: FrameFault) {
         self.note(&format!("a message deviates from the contract: {fault:?}"));
+    }
+
+    fn is_late(&self, id: &str) -> bool {
+        self.calls.stopped.remove(id)
     }
 }
 

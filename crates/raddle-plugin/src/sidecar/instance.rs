@@ -1,11 +1,12 @@
 //! One installed plugin: its process is started for a call, checked for health, stopped when
 //! nobody uses it, and not started for a while after failures.
 
+mod opened_call;
 mod supervisor;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use raddle_core::ports::BoxFuture;
@@ -14,6 +15,7 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 use tokio::time::timeout;
 use tracing::Instrument;
 
+use self::opened_call::OpenedCall;
 use self::supervisor::{EXIT_TIMEOUT, Supervisor};
 use super::answer_channel::AnswerSender;
 use super::conformance::health_violation;
@@ -131,11 +133,32 @@ struct RunningPlugin {
     calls: AtomicU64,
     /// Notified when its health must be checked at once.
     check: Notify,
+    /// Reason why it must be ended, although calls may be open.
+    failure: OnceLock<&'static str>,
     stop: watch::Sender<bool>,
     is_ended: watch::Sender<bool>,
 }
 
 impl RunningPlugin {
+    fn new(session: PluginSession, program: PathBuf) -> Self {
+        Self {
+            session,
+            program,
+            last_used: Mutex::new(Instant::now()),
+            calls: AtomicU64::new(0),
+            check: Notify::new(),
+            failure: OnceLock::new(),
+            stop: watch::Sender::new(false),
+            is_ended: watch::Sender::new(false),
+        }
+    }
+
+    /// Ends the process, although calls may be open.
+    fn fail(&self, reason: &'static str) {
+        let _ = self.failure.set(reason);
+        self.check.notify_one();
+    }
+
     fn touch(&self) {
         *lock(&self.last_used) = Instant::now();
     }
@@ -188,32 +211,15 @@ impl PluginInstance {
         self: &Arc<Self>,
         mut call: PluginCall,
     ) -> Result<Value, PluginToolError> {
+        let writable = std::mem::take(&mut call.writable);
         // From now on the process is neither idle nor checked.
-        let open = self.host.calls.add(call.user, call.answer);
-        let _events = self.host.events.open(call.events);
+        let mut opened = OpenedCall::new(&self.host, call);
         let running = tokio::select! {
             biased;
-            running = self.running(&call.writable) => running?,
-            () = &mut call.stopped => return Err(PluginToolError::Stopped),
+            running = self.running(&writable) => running?,
+            () = &mut opened.stopped => return Err(PluginToolError::Stopped),
         };
-        running.calls.fetch_add(1, Ordering::Relaxed);
-        let (method, arguments) = (&call.method, &call.arguments);
-        let set_id = |id: &str| open.set_id(id);
-        let outcome = tokio::select! {
-            biased;
-            outcome = running.session.call_with_id(method, arguments, Duration::MAX, set_id) => {
-                outcome.map_err(PluginToolError::Call)
-            }
-            () = &mut call.stopped => Err(PluginToolError::Stopped),
-            () = open.timeout(call.limit) => Err(PluginToolError::TimedOut(call.limit)),
-        };
-        drop(open);
-        running.touch();
-        if matches!(outcome, Err(PluginToolError::TimedOut(_))) {
-            // A process that hangs is ended, so that it costs no other call.
-            running.check.notify_one();
-        }
-        outcome
+        opened.answered(&running).await
     }
 
     /// Returns the process, and starts it if it does not run.
@@ -288,15 +294,7 @@ impl PluginInstance {
         if !self.is_unchanged().await {
             return Err(StartFailure::Modified);
         }
-        let running = Arc::new(RunningPlugin {
-            session,
-            program,
-            last_used: Mutex::new(Instant::now()),
-            calls: AtomicU64::new(0),
-            check: Notify::new(),
-            stop: watch::Sender::new(false),
-            is_ended: watch::Sender::new(false),
-        });
+        let running = Arc::new(RunningPlugin::new(session, program));
         let mut state = self.state();
         if state.is_stopped {
             return Err(StartFailure::Modified);

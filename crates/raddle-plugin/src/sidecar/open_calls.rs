@@ -8,6 +8,7 @@ use raddle_core::ThreadId;
 use serde_json::Value;
 
 use super::answer_channel::AnswerSender;
+use super::stopped_calls::StoppedCalls;
 use crate::mcp::{CallElicitations, CallUser, Elicitations};
 
 /// Member of the params of a host call: the id of the request that the plugin is answering.
@@ -19,6 +20,8 @@ const EXCERPT_BYTES_MAX: usize = 200;
 /// The calls of one plugin that have no result.
 pub(super) struct OpenCalls {
     elicitations: Arc<Elicitations>,
+    /// Calls that were stopped, and have no response.
+    pub(super) stopped: Arc<StoppedCalls>,
     table: Mutex<CallTable>,
 }
 
@@ -50,8 +53,8 @@ pub(super) enum CallLookupError {
     #[error("no call of the plugin is open; call the host in the middle of a call")]
     NoCall,
     #[error(
-        "calls of several threads are open; send `call_id`, the id of the request that the plugin \
-         is answering"
+        "calls of several threads are open or were stopped; send `call_id`, the id of the request \
+         that the plugin is answering"
     )]
     SeveralThreads,
     #[error(
@@ -68,6 +71,7 @@ impl OpenCalls {
     pub(super) fn new(plugin: String) -> Arc<Self> {
         Arc::new(Self {
             elicitations: Elicitations::new(plugin),
+            stopped: Arc::default(),
             table: Mutex::default(),
         })
     }
@@ -108,7 +112,7 @@ impl OpenCalls {
     }
 
     /// Returns the call that a host call with these params belongs to: the one that it names, or
-    /// the newest if all open calls belong to one thread.
+    /// the newest if all calls without a response belong to one thread.
     pub(super) fn find(&self, params: &Value) -> Result<Arc<OpenCall>, CallLookupError> {
         let table = self.table();
         // After a restart of the process ids are used again, and the newest call is the right one.
@@ -116,7 +120,10 @@ impl OpenCalls {
         match params.get(CALL_ID) {
             None | Some(Value::Null) => {
                 let newest = calls.next().ok_or(CallLookupError::NoCall)?;
-                match calls.all(|it| it.thread == newest.thread) {
+                let is_same = |thread: Option<ThreadId>| thread == newest.thread;
+                let is_only = calls.all(|it| is_same(it.thread))
+                    && self.stopped.all_owners(|it| is_same(it.turn_thread()));
+                match is_only {
                     true => Ok(newest.clone()),
                     false => Err(CallLookupError::SeveralThreads),
                 }

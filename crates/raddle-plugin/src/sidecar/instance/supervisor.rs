@@ -91,6 +91,9 @@ impl Supervisor {
                 }
                 () = pause => {}
             }
+            if let Some(reason) = running.failure.get() {
+                return WatchEnd::Failed((*reason).to_owned());
+            }
             let calls = &instance.host.calls;
             // A plugin that handles one request at a time is not asked in the middle of it.
             if calls.has_calls() {
