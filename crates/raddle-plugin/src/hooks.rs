@@ -34,6 +34,9 @@ pub struct InstalledHooks {
     plugins: PluginRegistry,
 }
 
+/// Time for the process of a plugin to start before its hook runs.
+const PLUGIN_START_TIMEOUT: Duration = Duration::from_secs(15);
+
 /// A hook that is about to run.
 struct HookJob {
     run: HookRun,
@@ -91,7 +94,8 @@ impl InstalledHooks {
             jobs.push(HookJob {
                 run: plugin_run(&hook, event, order),
                 key: hook.key(),
-                timeout: PLUGIN_TIMEOUT,
+                // The plugin itself reports a hook that takes too long.
+                timeout: PLUGIN_START_TIMEOUT + PLUGIN_TIMEOUT,
                 blocks_on_failure: hook.blocks_on_failure(),
                 decision: Box::pin(async move {
                     match hook.call(input, PLUGIN_TIMEOUT).await {

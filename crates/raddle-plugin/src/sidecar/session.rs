@@ -6,7 +6,7 @@
 //! the limits it fails at once, because calls inside each other would wait for ever.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -132,6 +132,8 @@ struct SharedState {
     /// `None` once the plugin's stdin is closed.
     outgoing: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
     is_closed: watch::Sender<bool>,
+    /// Number of bytes that the plugin has sent.
+    received: AtomicU64,
 }
 
 /// Calls of the plugin that wait for a response.
@@ -167,6 +169,7 @@ impl PluginSession {
             calls: Mutex::default(),
             outgoing: Mutex::new(Some(sender)),
             is_closed: watch::Sender::new(false),
+            received: AtomicU64::new(0),
         });
         let reader = Reader {
             shared: shared.clone(),
@@ -233,6 +236,11 @@ impl PluginSession {
     /// Returns the state of the session.
     pub(crate) fn state(&self) -> SessionState {
         SessionState(self.shared.is_closed.subscribe())
+    }
+
+    /// Returns the number of bytes that the plugin has sent.
+    pub(crate) fn received(&self) -> u64 {
+        self.shared.received.load(Ordering::Relaxed)
     }
 
     /// Waits until the plugin has closed its stdout, or the session has ended.
@@ -376,6 +384,8 @@ impl<H: HostMethods> Reader<H> {
             match source.read_bytes(&mut buffer).await {
                 Ok(0) | Err(_) => break,
                 Ok(count) => {
+                    let received = &self.shared.received;
+                    received.fetch_add(count as u64, Ordering::Relaxed);
                     lines.buffer().extend_from_slice(&buffer[..count]);
                     self.pace(|it| it.spend_read(count)).await;
                 }

@@ -48,6 +48,7 @@ impl OpenedCall {
         running: &RunningPlugin,
     ) -> Result<Value, PluginToolError> {
         running.calls.fetch_add(1, Ordering::Relaxed);
+        let received = running.session.received();
         let observer = RequestObserver {
             open: &self.open,
             owner: self.owner,
@@ -69,7 +70,12 @@ impl OpenedCall {
         running.touch();
         if matches!(outcome, Err(PluginToolError::TimedOut(_))) {
             // A process that hangs is ended, so that it costs no other call.
-            running.check.notify_one();
+            match session.received() == received {
+                true => {
+                    running.fail("it did not answer a call in time, and sent nothing meanwhile")
+                }
+                false => running.check.notify_one(),
+            }
         }
         outcome
     }

@@ -197,6 +197,23 @@ async fn late_work_of_a_stopped_call_reaches_no_other_thread() {
     assert_eq!(outcome.expect("a result"), 7);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_process_that_hangs_is_ended_although_another_thread_waits() {
+    for is_silent in [true, false] {
+        let mut plugin = SharedProcess::start();
+        let second = plugin.call("raddle-1", HOUR).await;
+        let first = plugin.call("raddle-2", Duration::from_secs(120)).await;
+        if !is_silent {
+            let response = plugin.send_unnamed("workspace.read").await;
+            assert!(response["error"].is_object(), "{response}");
+        }
+        let outcome = first.outcome.await.expect("it ends");
+        assert!(matches!(outcome, Err(PluginToolError::TimedOut(_))));
+        assert_eq!(plugin.running.failure.get().is_some(), is_silent);
+        assert!(!second.outcome.is_finished());
+    }
+}
+
 #[tokio::test]
 async fn a_process_that_answers_no_stopped_call_is_ended() {
     let mut plugin = SharedProcess::start();
