@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use raddle_core::ports::BoxFuture;
+use raddle_sandbox::is_replaceable;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 use tokio::time::timeout;
@@ -66,7 +67,7 @@ pub(crate) enum PluginToolError {
     NotLoaded(String),
     #[error("{CLIENT_CALLS_MAX} calls of clients are open; try again when one has ended")]
     TooManyClientCalls,
-    #[error("{} lies in a folder that the agent may write; move it", .0.display())]
+    #[error("the agent may write {} or the folders around it; move it", .0.display())]
     Writable(PathBuf),
     #[error(transparent)]
     Call(#[from] PluginCallError),
@@ -228,11 +229,11 @@ impl PluginInstance {
         writable: &[PathBuf],
     ) -> Result<Arc<RunningPlugin>, PluginToolError> {
         // Other threads may use the same process, so this is checked for each call.
-        refuse_writable(&self.plugin.folder, writable)?;
+        self.refuse_folder(writable)?;
         let _starting = self.starting.lock().await;
         while let Some(running) = self.current()? {
             if !running.is_ending() {
-                refuse_writable(&running.program, writable)?;
+                refuse_program(&running.program, writable).await?;
                 running.touch();
                 return Ok(running);
             }
@@ -245,6 +246,17 @@ impl PluginInstance {
                 self.fail(&text);
                 Err(PluginToolError::NotStarted(text))
             }
+        }
+    }
+
+    /// Refuses the plugin if the agent may write its folder, or a part of it. All of these paths are
+    /// real ones.
+    fn refuse_folder(&self, writable: &[PathBuf]) -> Result<(), PluginToolError> {
+        let folder = &self.plugin.folder;
+        let overlaps = |it: &PathBuf| folder.starts_with(it) || it.starts_with(folder);
+        match writable.iter().any(overlaps) {
+            true => Err(PluginToolError::Writable(folder.clone())),
+            false => Ok(()),
         }
     }
 
@@ -365,11 +377,13 @@ impl PluginInstance {
     }
 }
 
-/// Refuses a file or folder that the agent may write.
-fn refuse_writable(path: &Path, writable: &[PathBuf]) -> Result<(), PluginToolError> {
-    match writable.iter().any(|folder| path.starts_with(folder)) {
-        true => Err(PluginToolError::Writable(path.to_owned())),
-        false => Ok(()),
+/// Refuses a program that the agent may replace. Links are followed.
+async fn refuse_program(program: &Path, writable: &[PathBuf]) -> Result<(), PluginToolError> {
+    let (path, writable) = (program.to_owned(), writable.to_owned());
+    let is_replaceable = move || is_replaceable(&path, &writable);
+    match tokio::task::spawn_blocking(is_replaceable).await {
+        Ok(false) => Ok(()),
+        Ok(true) | Err(_) => Err(PluginToolError::Writable(program.to_owned())),
     }
 }
 
