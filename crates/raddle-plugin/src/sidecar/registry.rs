@@ -1,13 +1,18 @@
 //! The installed plugins of a process: those that are enabled and trusted, as their files are now.
 
+mod shared_refresh;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use raddle_config::{InstalledPlugin, PluginConfig};
 use raddle_core::Settings;
-use raddle_core::ports::{HookCall, ToolSpec};
+use raddle_core::ports::{HookCall, HookEvent, ToolSpec};
+use tokio::time::Instant;
 
+use self::shared_refresh::SharedRefresh;
 use super::folder_hash::{self, FolderStamp};
 use super::inspection::{InspectedPlugin, InspectionError};
 use super::instance::PluginInstance;
@@ -22,6 +27,9 @@ use crate::process::ProcessStarter;
 /// Limit: tools of plugins that are part of a model call; beyond it, the others are not offered.
 const OFFERED_MAX: usize = 64;
 
+/// Time for which the folder of a plugin that does not run is not read again. It may be long to read.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
+
 /// The installed plugins. Cheap to clone.
 #[derive(Clone)]
 pub struct PluginRegistry {
@@ -33,8 +41,8 @@ struct Inner {
     starter: ProcessStarter,
     home: PathBuf,
     plugins: Mutex<BTreeMap<String, LoadedPlugin>>,
-    /// Held while folders are read.
-    refreshing: tokio::sync::Mutex<()>,
+    /// Reads folders.
+    refreshing: SharedRefresh,
 }
 
 /// An enabled plugin.
@@ -43,6 +51,8 @@ struct LoadedPlugin {
     installed: InstalledPlugin,
     /// Stamp of the folder; `None` if it must be read again.
     stamp: Option<FolderStamp>,
+    /// When it was read.
+    read_at: Instant,
     /// Its hooks. Those of a plugin that does not run any more fail.
     hooks: Vec<PluginHook>,
     /// The plugin, or why it does not run.
@@ -86,7 +96,7 @@ impl PluginRegistry {
                 starter,
                 home: home.to_owned(),
                 plugins: Mutex::default(),
-                refreshing: tokio::sync::Mutex::default(),
+                refreshing: SharedRefresh::default(),
             }),
         }
     }
@@ -122,13 +132,17 @@ impl PluginRegistry {
         if self.inner.config.is_known_empty() && self.is_empty() {
             return false;
         }
-        let _refreshing = self.inner.refreshing.lock().await;
+        self.inner.refreshing.run(self.reread()).await
+    }
+
+    async fn reread(&self) -> bool {
+        let now = Instant::now();
         let known = self.plugins().clone();
         let config = self.inner.config.clone();
         let read = tokio::task::spawn_blocking(move || {
             let enabled = config.refresh().into_iter().filter(|it| it.enabled);
             let read = enabled.map(|installed| {
-                let plugin = read_plugin(&installed, known.get(&installed.id));
+                let plugin = read_plugin(&installed, known.get(&installed.id), now);
                 (installed, plugin)
             });
             read.collect::<Vec<_>>()
@@ -164,6 +178,7 @@ impl PluginRegistry {
                         instance: plugin.map(|it| self.offered(*it)),
                         installed,
                         stamp,
+                        read_at: now,
                     };
                     new.insert(id, loaded);
                 }
@@ -239,8 +254,23 @@ impl PluginRegistry {
         self.inner.config.is_known_empty() && self.is_empty()
     }
 
+    fn has_hooks(&self, call: &HookCall) -> bool {
+        let plugins = self.plugins();
+        let mut hooks = plugins.values().flat_map(|it| &it.hooks);
+        hooks.any(|it| it.selects(call))
+    }
+
     /// Returns the hooks of plugins that run on an event, in the order of ids and manifests.
     pub(crate) async fn hooks(&self, call: &HookCall) -> Vec<SelectedHook> {
+        // All plugins are compared when a turn begins; later, only before a hook is called.
+        let begins_turn = matches!(
+            call.event,
+            HookEvent::SessionStart | HookEvent::UserPromptSubmit
+        );
+        let is_loaded = !begins_turn && self.inner.refreshing.has_completed();
+        if is_loaded && !self.has_hooks(call) {
+            return Vec::new();
+        }
         if !self.refresh().await {
             return Vec::new();
         }
@@ -295,7 +325,17 @@ fn stop(plugin: Option<LoadedPlugin>) {
 }
 
 /// Reads the folder of a plugin, if it has changed since it was loaded. It may block on the disk.
-fn read_plugin(installed: &InstalledPlugin, loaded: Option<&LoadedPlugin>) -> ReadPlugin {
+fn read_plugin(
+    installed: &InstalledPlugin,
+    loaded: Option<&LoadedPlugin>,
+    now: Instant,
+) -> ReadPlugin {
+    let has_just_failed = |it: &LoadedPlugin| {
+        it.instance.is_err() && now.saturating_duration_since(it.read_at) < RETRY_PAUSE
+    };
+    if loaded.is_some_and(|it| it.installed == *installed && has_just_failed(it)) {
+        return ReadPlugin::Unchanged;
+    }
     // Before the files are read, so that a change in between is noticed the next time.
     let stamp = match folder_hash::stamp(&installed.path) {
         Err(error) if installed.path.is_absolute() => {

@@ -32,13 +32,43 @@ fn reason(read: &ReadPlugin) -> Option<String> {
 #[test]
 fn a_pipe_in_the_folder_of_a_plugin_does_not_block_its_reader() {
     let (folder, installed) = installed();
-    assert_eq!(reason(&read_plugin(&installed, None)), None);
+    assert_eq!(reason(&read_plugin(&installed, None, Instant::now())), None);
     let manifest = folder.path().join("plugin.toml");
     fs::remove_file(&manifest).expect("a file");
     mkfifoat(CWD, &manifest, Mode::RWXU).expect("a pipe");
-    let reason = reason(&read_plugin(&installed, None)).expect("a reason");
+    let reason = reason(&read_plugin(&installed, None, Instant::now())).expect("a reason");
     assert!(
         reason.contains("is no ordinary file; remove it"),
         "{reason}"
     );
+}
+
+#[test]
+fn a_plugin_that_does_not_run_is_read_again_after_a_pause() {
+    let (folder, installed) = installed();
+    let main = folder.path().join("main.py");
+    fs::write(&main, "").expect("a file");
+    let now = Instant::now();
+    let ReadPlugin::Changed { stamp, plugin } = read_plugin(&installed, None, now) else {
+        panic!("it is read");
+    };
+    let loaded = LoadedPlugin {
+        installed: installed.clone(),
+        stamp,
+        read_at: now,
+        hooks: Vec::new(),
+        instance: Err(plugin.expect_err("its files have changed")),
+    };
+    fs::remove_file(&main).expect("a file");
+    let again =
+        |installed: &InstalledPlugin, now| reason(&read_plugin(installed, Some(&loaded), now));
+    assert_eq!(again(&installed, now).as_deref(), Some("unchanged"));
+    assert_eq!(again(&installed, now + RETRY_PAUSE), None);
+    // The user trusts other files meanwhile.
+    let trusted = InstalledPlugin {
+        trusted_hash: None,
+        ..installed
+    };
+    let reason = again(&trusted, now).expect("a reason");
+    assert!(reason.contains("it is not trusted"), "{reason}");
 }
