@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use self::output::Decision;
+use crate::log_budget::LogBudget;
 use crate::process::ProcessStarter;
 use crate::sidecar::{PluginRegistry, SelectedHook};
 
@@ -32,6 +33,8 @@ pub struct InstalledHooks {
     config: HookConfig,
     starter: Arc<ProcessStarter>,
     plugins: PluginRegistry,
+    /// Failures of hooks in the server's log.
+    log_budget: LogBudget,
 }
 
 /// Time for the process of a plugin to start before its hook runs.
@@ -55,6 +58,7 @@ impl InstalledHooks {
             config,
             starter: Arc::new(starter),
             plugins,
+            log_budget: LogBudget::default(),
         }
     }
 
@@ -171,7 +175,9 @@ impl Hooks for InstalledHooks {
                     continue;
                 };
                 for entry in &decision.entries {
-                    if let HookEntry::Error(error) = entry {
+                    if let HookEntry::Error(error) = entry
+                        && self.log_budget.take(std::time::Instant::now()).is_some()
+                    {
                         tracing::warn!(key, error, "a hook failed");
                     }
                 }

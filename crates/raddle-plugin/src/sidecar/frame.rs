@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 /// Longest part of an invalid line that is shown.
 const EXCERPT_BYTES_MAX: usize = 200;
 
+/// Longest message of an error that is kept.
+const ERROR_BYTES_MAX: usize = 4 << 10;
+
 /// A message of a plugin.
 #[derive(Debug)]
 pub(crate) enum PluginMessage {
@@ -195,9 +198,10 @@ fn value(raw: Option<&RawValue>) -> Value {
 fn plugin_error(raw: &RawValue) -> PluginError {
     let error = value(Some(raw));
     let message = error["message"].as_str().or_else(|| error.as_str());
+    let message = message.unwrap_or("an error without a message");
     PluginError {
         code: error["code"].as_i64(),
-        message: message.unwrap_or("an error without a message").to_owned(),
+        message: message[..message.floor_char_boundary(ERROR_BYTES_MAX)].to_owned(),
     }
 }
 
@@ -271,6 +275,16 @@ mod tests {
             refused.starts_with("nothing refused [InvalidRequest("),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn a_long_error_is_shortened() {
+        let long = "é".repeat(1 << 20);
+        for error in [json!({ "message": long }), json!(long)] {
+            let line = json!({ "jsonrpc": "2.0", "id": "a", "error": error }).to_string();
+            let expected = format!("error a None {} []", "é".repeat(ERROR_BYTES_MAX / 2));
+            assert!(summary(&line) == expected);
+        }
     }
 
     #[test]

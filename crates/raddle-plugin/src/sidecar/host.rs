@@ -28,6 +28,9 @@ const MODEL_EVENT: &str = "model/event";
 /// Limit: calls of one plugin that use the disk at a time; beyond it, they wait.
 const DISK_CALLS_MAX: usize = 4;
 
+/// Longest event in the log of a plugin. Parts of it come from the plugin.
+const NOTE_BYTES_MAX: usize = 4 << 10;
+
 /// The host of one plugin, across restarts of its process.
 pub(super) struct PluginHost {
     pub(super) manifest: Arc<Manifest>,
@@ -87,6 +90,7 @@ impl PluginHost {
             self.log
                 .append(format!("raddle: {dropped} events were dropped\n"));
         }
+        let text = &text[..text.floor_char_boundary(NOTE_BYTES_MAX)];
         tracing::debug!(plugin = self.manifest.id, text, "an event of a plugin");
         self.log.append(format!("raddle: {text}\n"));
     }

@@ -108,3 +108,17 @@ fn a_hook_that_fails_blocks_only_if_it_must() {
     let passed = Decision::default();
     assert_eq!(passed.clone().blocking_if_failed("x"), passed);
 }
+
+#[test]
+fn the_result_of_a_plugins_hook_is_bounded() {
+    let long = "x".repeat(1 << 20);
+    let kept = format!("{}…", "x".repeat(CONTEXT_BYTES_MAX));
+    let of = |result: Value| Decision::of_result(HookEvent::PreToolUse, &result);
+    let denied = of(json!({ "decision": "block", "reason": long }));
+    assert_eq!(denied.ruling, HookRuling::Deny(kept.clone()));
+    let warned = of(json!({ "systemMessage": long }));
+    assert_eq!(warned.entries, [HookEntry::Warning(kept)]);
+    let changed = of(json!({ "hookSpecificOutput": { "updatedInput": { "text": long } } }));
+    assert!(changed.has_failed());
+    assert_eq!(changed.updated_input, None);
+}
