@@ -1,8 +1,8 @@
 //! Events of a plugin for clients: the notifications that it sends in the middle of calls.
 //!
 //! All threads share the process of a plugin, and an event does not name its call. So an event is
-//! delivered only if all calls without a response have the same receiver: no client receives what the plugin says
-//! about the call of another one.
+//! delivered only if all calls without a response have the same receiver: no client receives what
+//! the plugin says about the call of another one.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -126,7 +126,7 @@ impl HostMethods for PluginHost {
         if method != MODEL_EVENT {
             return self.events.send(method, params);
         }
-        match self.calls.find(&params) {
+        match self.calls.find_named(&params) {
             Ok(call) => {
                 let event = params.get_mut("event").map(Value::take);
                 if let (Some(answer), Some(event)) = (&call.answer, event) {

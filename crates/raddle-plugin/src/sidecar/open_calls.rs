@@ -111,6 +111,14 @@ impl OpenCalls {
         !self.table().calls.is_empty()
     }
 
+    /// Returns the call that these params name.
+    pub(super) fn find_named(&self, params: &Value) -> Result<Arc<OpenCall>, CallLookupError> {
+        match params.get(CALL_ID) {
+            None | Some(Value::Null) => Err(CallLookupError::InvalidId),
+            Some(_) => self.find(params),
+        }
+    }
+
     /// Returns the call that a host call with these params belongs to: the one that it names, or
     /// the newest if all calls without a response belong to one thread.
     pub(super) fn find(&self, params: &Value) -> Result<Arc<OpenCall>, CallLookupError> {

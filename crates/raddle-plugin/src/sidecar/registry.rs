@@ -27,7 +27,7 @@ use crate::process::ProcessStarter;
 /// Limit: tools of plugins that are part of a model call; beyond it, the others are not offered.
 const OFFERED_MAX: usize = 64;
 
-/// Time for which the folder of a plugin that does not run is not read again. It may be long to read.
+/// Time for which the folder of a plugin that does not run is not read again. It may be large.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
 /// The installed plugins. Cheap to clone.

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::log_file::LogFile;
 use crate::mcp::CallUser;
+use crate::sidecar::answer_channel::{self, AnswerSender};
 use crate::sidecar::events::EventReceiver;
 use crate::sidecar::inspection::InspectedPlugin;
 use crate::sidecar::session::PluginSession;
@@ -96,6 +97,16 @@ impl SharedProcess {
 
     /// Makes a call of a new thread, and waits until the plugin reads the request with this id.
     async fn call(&mut self, id: &str, limit: Duration) -> ThreadCall {
+        self.call_of(id, limit, None).await
+    }
+
+    /// The same for a call with this receiver of an answer.
+    async fn call_of(
+        &mut self,
+        id: &str,
+        limit: Duration,
+        answer: Option<AnswerSender>,
+    ) -> ThreadCall {
         let thread = Arc::new(FakeThread::default());
         let (stop, stopped) = oneshot::channel();
         let (number, sink) = (ThreadId::mint(), thread.clone());
@@ -111,7 +122,7 @@ impl SharedProcess {
                 questions: Arc::new(FakeUser(thread.clone())),
             }),
             limit,
-            answer: None,
+            answer,
             events: EventReceiver {
                 owner: EventOwner::Thread(number),
                 listener,
@@ -212,6 +223,50 @@ async fn a_process_that_hangs_is_ended_although_another_thread_waits() {
         assert_eq!(plugin.running.failure.get().is_some(), is_silent);
         assert!(!second.outcome.is_finished());
     }
+}
+
+#[tokio::test]
+async fn an_event_of_an_answer_names_its_call() {
+    let mut plugin = SharedProcess::start();
+    let (sender, mut first) = answer_channel::channel();
+    let call = plugin.call_of("raddle-1", HOUR, Some(sender)).await;
+    let (sender, mut second) = answer_channel::channel();
+    let _open = plugin.call_of("raddle-2", HOUR, Some(sender)).await;
+    call.outcome.abort();
+    assert!(call.outcome.await.is_err());
+    for call_id in [json!("raddle-1"), Value::Null, json!("raddle-2")] {
+        let params = json!({ "call_id": call_id, "event": call_id });
+        plugin
+            .send(json!({ "jsonrpc": "2.0", "method": "model/event", "params": params }))
+            .await;
+    }
+    plugin
+        .send(json!({ "jsonrpc": "2.0", "id": 1, "method": "host/ping" }))
+        .await;
+    plugin.next().await;
+    assert_eq!(second.ready(), Some(json!("raddle-2")));
+    assert_eq!((first.ready(), second.ready()), (None, None));
+}
+
+/// A thread alone has no other one whose answer it could receive, but its own earlier one.
+#[tokio::test]
+async fn an_unnamed_event_belongs_to_no_answer() {
+    let mut plugin = SharedProcess::start();
+    let (sender, mut answer) = answer_channel::channel();
+    let _open = plugin.call_of("raddle-1", HOUR, Some(sender)).await;
+    for params in [
+        json!({ "event": 1 }),
+        json!({ "event": 2, "call_id": "raddle-1" }),
+    ] {
+        plugin
+            .send(json!({ "jsonrpc": "2.0", "method": "model/event", "params": params }))
+            .await;
+    }
+    plugin
+        .send(json!({ "jsonrpc": "2.0", "id": 1, "method": "host/ping" }))
+        .await;
+    plugin.next().await;
+    assert_eq!(answer.ready(), Some(json!(2)));
 }
 
 #[tokio::test]
