@@ -5,6 +5,7 @@ mod permissions;
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use raddle_core::ports::BoxFuture;
@@ -44,6 +45,8 @@ pub(super) struct PluginHost {
     /// Events that the plugin causes in its log.
     log_budget: LogBudget,
     permissions: PermissionStore,
+    /// Whether the plugin is no longer installed as it was.
+    is_stopped: Arc<AtomicBool>,
     disk: Semaphore,
 }
 
@@ -59,9 +62,15 @@ impl PluginHost {
             log,
             log_budget: LogBudget::default(),
             permissions: PermissionStore::of(home, &manifest.id),
+            is_stopped: Arc::default(),
             manifest,
             disk: Semaphore::new(DISK_CALLS_MAX),
         }
+    }
+
+    /// Stores no further approval.
+    pub(super) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
     }
 
     /// Runs work that blocks on the disk. Its error is one of the host, and is logged.

@@ -371,6 +371,7 @@ impl PluginInstance {
     pub(super) fn stop(&self) {
         let mut state = self.state();
         state.is_stopped = true;
+        self.host.stop();
         if let Some(running) = &state.running {
             running.stop.send_replace(true);
         }

@@ -32,6 +32,8 @@ pub(super) fn add(config: &Configuration, args: &PluginAdd) -> Result<ExitCode> 
         plugin.folder.to_str().is_some(),
         "the path {shown} is no text, so config.toml cannot contain it; rename the folder"
     );
+    // A client may have removed an earlier installation, whose approvals stay.
+    permissions(id)?.remove()?;
     let written = config.install_plugin(&InstalledPlugin {
         id: id.clone(),
         path: plugin.folder.clone(),

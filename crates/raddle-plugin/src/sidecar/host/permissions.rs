@@ -1,6 +1,7 @@
 //! `host/request_approval`, and the check of a permission.
 
 use std::fmt::Display;
+use std::sync::atomic::Ordering;
 
 use raddle_rpc::{ErrorObject, code};
 use rmcp::model::ElicitRequestParams;
@@ -49,9 +50,15 @@ impl PluginHost {
         };
         let (store, hash) = (self.permissions.clone(), self.hash.clone());
         let name = permission.to_owned();
-        self.on_disk(move || store.approve(&hash, &name, principal))
-            .await?;
-        Ok(json!({ "approved": true }))
+        let is_stopped = self.is_stopped.clone();
+        let approve = move || match is_stopped.load(Ordering::Relaxed) {
+            true => Ok(false),
+            false => store.approve(&hash, &name, principal).map(|()| true),
+        };
+        match self.on_disk(approve).await? {
+            true => Ok(json!({ "approved": true })),
+            false => Err(not_asked(&"the plugin is changed, disabled or removed")),
+        }
     }
 
     /// Returns the question for a permission: a form without fields, to accept or to decline.

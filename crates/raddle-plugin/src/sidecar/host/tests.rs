@@ -134,6 +134,20 @@ async fn an_approval_outlives_the_host_until_the_files_change_or_it_is_revoked()
 }
 
 #[tokio::test]
+async fn an_approval_of_a_plugin_that_was_removed_is_not_stored() {
+    let fixture = HostFixture::new();
+    let (user, _call) = fixture.open_call("accept");
+    // The user removes it while the question is open.
+    fixture.host.stop();
+    let error = fixture.ask("workspace.read").await.expect_err("stopped");
+    assert!(error.contains("changed, disabled or removed"), "{error}");
+    assert_eq!(user.asked.load(Ordering::Relaxed), 1);
+    let hash = fixture.host.hash.clone();
+    let stored = fixture.host.permissions.approved(&hash).expect("a file");
+    assert!(stored.is_empty());
+}
+
+#[tokio::test]
 async fn a_question_goes_to_the_user_of_the_call_that_it_names() {
     let fixture = HostFixture::new();
     let (first, a) = fixture.open_call("decline");
