@@ -33,7 +33,9 @@ def greet(params):
 
 
 def die(params):
-    print("this is the end", file=sys.stderr, flush=True)
+    lines = [f"line {number}" for number in range(200)]
+    sys.stderr.write("\n".join([*lines, "this is the end"]))
+    sys.stderr.flush()
     os._exit(3)
 
 

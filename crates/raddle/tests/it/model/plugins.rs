@@ -264,7 +264,11 @@ fn a_plugin_that_hangs_or_dies_costs_its_own_call() {
         assert!(began.elapsed() < RETRY_TIMEOUT, "{item}");
     }
     let log = plugin.raddle(&["plugin", "logs", "org.example"]);
-    assert!(log.contains("\nthis is the end\n"), "{log}");
+    assert!(
+        log.contains("\nline 199\nthis is the end\nraddle: "),
+        "{log}"
+    );
+    assert_eq!(log.matches("\nline ").count(), 200, "{log}");
     assert_eq!(log.matches("the plugin is started").count(), 2, "{log}");
 }
 
