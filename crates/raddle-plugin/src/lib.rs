@@ -39,5 +39,5 @@ pub use sidecar::{
     ContractViolation, FolderError, FolderHash, InspectedPlugin, InspectionError, MANIFEST_FILE,
     Manifest, ManifestError, PermissionApproval, PermissionStore, PluginFileError, PluginMethod,
     PluginModels, PluginRegistry, PluginTest, PluginTestOptions, PluginTool, PluginTools,
-    PluginTrust, TestStep, UntrustedReason, plugin_log, plugin_trust, test_plugin,
+    PluginTrust, StateStore, TestStep, UntrustedReason, plugin_log, plugin_trust, test_plugin,
 };

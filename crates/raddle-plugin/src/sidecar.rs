@@ -33,6 +33,7 @@ mod trust;
 
 pub use conformance::{ContractViolation, PluginTest, PluginTestOptions, TestStep, test_plugin};
 pub use folder_hash::{FolderError, FolderHash};
+pub use host::StateStore;
 pub use inspection::{InspectedPlugin, InspectionError};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, PluginMethod, PluginTool};
 pub use model_provider::PluginModels;

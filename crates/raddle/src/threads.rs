@@ -42,29 +42,19 @@ pub(crate) fn open(
 ) -> AgentParts {
     let command_rules = CommandRules::of(&deps, rules.clone());
     let starter = starter_for(&deps, &command_rules);
+    let built_in = tools_for(&deps, command_rules);
     let AgentDeps {
         providers,
-        launcher,
-        sandbox,
-        commands: _,
+        sandbox: sandbox_service,
         mcp,
         hooks,
         plugins,
-        hidden_paths: own,
-        path,
         skills,
+        ..
     } = deps;
-    let sandbox_service = sandbox.clone();
     let mcp = McpRegistry::new(mcp, starter.clone(), home);
     let plugins = PluginRegistry::new(plugins, starter.clone(), home);
     let hooks = InstalledHooks::new(hooks, starter, plugins.clone());
-    let built_in = BuiltInTools::new(raddle_tools::Options {
-        launcher,
-        sandbox,
-        operator: command_rules,
-        own,
-        path,
-    });
     let tools = McpTools::new(Arc::new(built_in), mcp.clone());
     let tools = PluginTools::new(Arc::new(tools), plugins.clone());
     let models = ConfiguredModels::new(providers.clone(), vendor_client);
@@ -114,6 +104,21 @@ pub(crate) fn mcp_servers(home: &Path, deps: &AgentDeps, rules: RuleStore) -> Mc
 /// Creates the starter of MCP servers, hooks and plugins alone.
 pub(crate) fn process_starter(deps: &AgentDeps, rules: RuleStore) -> ProcessStarter {
     starter_for(deps, &CommandRules::of(deps, rules))
+}
+
+/// Creates the built-in tools alone.
+pub(crate) fn built_in_tools(deps: &AgentDeps, rules: RuleStore) -> BuiltInTools {
+    tools_for(deps, CommandRules::of(deps, rules))
+}
+
+fn tools_for(deps: &AgentDeps, operator: Arc<CommandRules>) -> BuiltInTools {
+    BuiltInTools::new(raddle_tools::Options {
+        launcher: deps.launcher.clone(),
+        sandbox: deps.sandbox.clone(),
+        operator,
+        own: deps.hidden_paths.clone(),
+        path: deps.path.clone(),
+    })
 }
 
 /// Creates the starter of MCP servers, hooks and plugins, which are processes in the sandbox.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BoxFuture, PluginEvent, ToolSpec};
+use super::{BoxFuture, PluginActs, PluginEvent, ToolSpec};
 use crate::policy::{Act, ActKind, ParsedScript};
 use crate::{
     Ask, Command, CommandRun, Item, ItemBody, ItemId, ItemStatus, Output, PlanStep, Resolution,
@@ -130,6 +130,8 @@ pub struct ToolJob {
     pub reports: Box<dyn ReportSink>,
     /// Asks the user while the tool runs.
     pub questions: Arc<dyn QuestionSink>,
+    /// Acts of a plugin that answers the call.
+    pub acts: Arc<dyn PluginActs>,
     /// Completes once the tool must stop.
     pub stopped: BoxFuture<'static, ()>,
 }

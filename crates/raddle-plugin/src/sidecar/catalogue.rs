@@ -98,6 +98,7 @@ impl PluginRegistry {
             method,
             arguments,
             user: None,
+            acts: None,
             limit: CALL_TIMEOUT,
             answer: None,
             events: EventReceiver {

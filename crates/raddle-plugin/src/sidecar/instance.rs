@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use raddle_core::ports::BoxFuture;
+use raddle_core::ports::{BoxFuture, PluginActs};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
@@ -79,6 +79,8 @@ pub(super) struct PluginCall {
     pub(super) arguments: Value,
     /// User behind the call; `None` if no question belongs to it.
     pub(super) user: Option<CallUser>,
+    /// Acts in the thread that makes the call; `None` if no turn makes it.
+    pub(super) acts: Option<Arc<dyn PluginActs>>,
     /// Longest time of the call, without the time in which the user is asked.
     pub(super) limit: Duration,
     /// Receives the answer of a model.
@@ -172,7 +174,7 @@ impl PluginInstance {
         mut call: PluginCall,
     ) -> Result<Value, PluginToolError> {
         // From now on the process is neither idle nor checked.
-        let open = self.host.calls.add(call.user, call.answer);
+        let open = self.host.calls.add(call.user, call.acts, call.answer);
         let _events = self.host.events.open(call.events);
         let running = tokio::select! {
             biased;
@@ -190,7 +192,8 @@ impl PluginInstance {
             () = &mut call.stopped => Err(PluginToolError::Stopped),
             () = open.timeout(call.limit) => Err(PluginToolError::TimedOut(call.limit)),
         };
-        drop(open);
+        // The plugin may have a call of the host open, whose effects end here.
+        open.end().await;
         running.touch();
         if matches!(outcome, Err(PluginToolError::TimedOut(_))) {
             // A process that hangs is ended, so that it costs no other call.

@@ -61,6 +61,7 @@ impl PluginModels {
                     method,
                     arguments,
                     user: None,
+                    acts: None,
                     limit: ANSWER_TIMEOUT,
                     answer: Some(sender),
                     events: EventReceiver::without_clients(prompt.thread),

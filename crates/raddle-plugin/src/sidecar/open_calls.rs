@@ -1,12 +1,17 @@
 //! The open calls of a plugin, and to which of them a call of the host belongs.
 
+mod running_acts;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use raddle_core::ThreadId;
+use raddle_core::ports::PluginActs;
 use serde_json::Value;
 
+pub(super) use self::running_acts::RunningAct;
+use self::running_acts::RunningActs;
 use super::answer_channel::AnswerSender;
 use crate::mcp::{CallElicitations, CallUser, Elicitations};
 
@@ -34,6 +39,9 @@ pub(super) struct OpenCall {
     thread: Option<ThreadId>,
     /// Receives the answer of a model.
     pub(super) answer: Option<AnswerSender>,
+    /// Acts in the thread that made it.
+    pub(super) acts: Option<Arc<dyn PluginActs>>,
+    running_acts: Arc<RunningActs>,
     /// Its questions to the user.
     pub(super) questions: CallElicitations,
     /// Held while the user is asked for a permission. A call that asks twice at once has one
@@ -73,16 +81,19 @@ impl OpenCalls {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a call. Without a user its questions are declined.
+    /// Adds a call. Without a user its questions are declined, and it has no acts.
     pub(super) fn add(
         self: &Arc<Self>,
         user: Option<CallUser>,
+        acts: Option<Arc<dyn PluginActs>>,
         answer: Option<AnswerSender>,
     ) -> OpenCallGuard {
         let call = Arc::new(OpenCall {
             id: OnceLock::new(),
             thread: user.as_ref().map(|it| it.thread),
             answer,
+            acts,
+            running_acts: RunningActs::new(),
             questions: self.elicitations.add_call(user),
             asking: tokio::sync::Mutex::default(),
         });
@@ -128,6 +139,18 @@ impl OpenCalls {
     }
 }
 
+impl OpenCall {
+    /// Whether a turn of a thread made the call.
+    pub(super) fn has_thread(&self) -> bool {
+        self.thread.is_some()
+    }
+
+    /// Begins an act, unless the call has ended.
+    pub(super) fn begin_act(&self) -> Option<RunningAct> {
+        self.running_acts.begin()
+    }
+}
+
 /// An open call, as its caller holds it. Dropping it ends the call.
 pub(super) struct OpenCallGuard {
     calls: Arc<OpenCalls>,
@@ -145,11 +168,19 @@ impl OpenCallGuard {
     pub(super) async fn timeout(&self, limit: Duration) {
         self.call.questions.timeout(limit).await;
     }
+
+    /// Ends the call, and waits until its acts have ended.
+    pub(super) async fn end(self) {
+        let acts = self.call.running_acts.clone();
+        drop(self);
+        acts.ended().await;
+    }
 }
 
 impl Drop for OpenCallGuard {
     fn drop(&mut self) {
         self.calls.table().calls.remove(&self.number);
+        self.call.running_acts.stop();
     }
 }
 
@@ -179,7 +210,7 @@ mod tests {
                 thread,
                 questions: Arc::new(UnaskedUser),
             });
-            let guard = calls.add(user, None);
+            let guard = calls.add(user, None, None);
             guard.set_id(id);
             guard
         };

@@ -42,6 +42,7 @@ impl SelectedHook {
             method: self.method,
             arguments: input,
             user: None,
+            acts: None,
             limit,
             answer: None,
             events: EventReceiver::without_clients(self.thread),

@@ -92,6 +92,7 @@ impl PluginTools {
                 thread: job.thread,
                 questions: job.questions.clone(),
             }),
+            acts: Some(job.acts),
             limit: CALL_TIMEOUT,
             answer: None,
             events: EventReceiver {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use raddle_config::{Configuration, InstalledPlugin, WrittenValue};
-use raddle_plugin::{InspectedPlugin, PermissionStore};
+use raddle_plugin::{InspectedPlugin, PermissionStore, StateStore};
 
 use super::report;
 use crate::cli::PluginAdd;
@@ -82,6 +82,7 @@ pub(super) fn remove(config: &Configuration, id: &str) -> Result<ExitCode> {
     let written = config.remove_plugin(id);
     let written = written.map_err(|error| config::not_written(config, error))?;
     permissions(id)?.remove()?;
+    StateStore::of(&Home::find()?.state, id).remove()?;
     report(&format!("the folder {} stays", plugin.path.display()));
     finish(&written, &format!("removed the plugin `{id}`"))
 }

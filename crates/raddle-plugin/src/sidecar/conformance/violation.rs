@@ -127,10 +127,23 @@ pub(super) fn approval_params() -> ContractViolation {
 
 pub(super) fn permission_not_declared(permission: &str) -> ContractViolation {
     let message = format!(
-        "the plugin asked for the permission {permission:?}, which `permissions` in plugin.toml \
-         does not list"
+        "the plugin asked for or used the permission {permission:?}, which `permissions` in \
+         plugin.toml does not list"
     );
     violation("permission_not_declared", message)
+}
+
+pub(super) fn permission_not_asked(method: &str, permission: &str) -> ContractViolation {
+    let message = format!(
+        "the plugin called {method} before it asked for the permission {permission:?} with \
+         host/request_approval"
+    );
+    violation("permission_not_asked", message)
+}
+
+pub(super) fn host_params(method: &str, error: &dyn Display) -> ContractViolation {
+    let message = format!("the params of {method} are invalid: {error}");
+    violation("host_params", message)
 }
 
 pub(super) fn unknown_host_method(method: &str) -> ContractViolation {

@@ -1,6 +1,7 @@
 //! `host/request_approval`, and the check of a permission.
 
 use std::fmt::Display;
+use std::sync::Arc;
 
 use raddle_rpc::{ErrorObject, code};
 use rmcp::model::ElicitRequestParams;
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{PluginHost, invalid_params, refused};
 use crate::sidecar::manifest::Manifest;
+use crate::sidecar::open_calls::OpenCall;
 
 impl PluginHost {
     /// Asks the user for a permission, in the middle of a call.
@@ -38,29 +40,58 @@ impl PluginHost {
         if self.is_approved(permission).await? {
             return Ok(json!({ "approved": true }));
         }
-        let question = self.question(permission)?;
+        let Manifest { id, version, .. } = &*self.manifest;
+        let message = format!("The plugin {id} {version} asks for the permission {permission}.");
+        let question = form(&message)?;
         let accepted_by = call.questions.accepted_by(&question).await;
         let Some(principal) = accepted_by.map_err(|it| not_asked(&it))? else {
             return Ok(json!({ "approved": false }));
         };
-        let (store, hash) = (self.permissions.clone(), self.hash.clone());
-        let name = permission.to_owned();
-        self.on_disk(move || store.approve(&hash, &name, principal))
-            .await?;
+        self.approve(permission, principal).await?;
         Ok(json!({ "approved": true }))
     }
 
-    /// Returns the question for a permission: a form without fields, to accept or to decline.
-    fn question(&self, permission: &str) -> Result<ElicitRequestParams, ErrorObject> {
-        let Manifest { id, version, .. } = &*self.manifest;
-        let message = format!("The plugin {id} {version} asks for the permission {permission}.");
-        let question = json!({
-            "mode": "form",
-            "message": message,
-            "requestedSchema": { "type": "object", "properties": {} },
-        });
-        serde_json::from_value(question)
-            .map_err(|error| ErrorObject::new(code::INTERNAL, error.to_string()))
+    /// Stores the approval of a permission by this principal.
+    pub(in crate::sidecar) async fn approve(
+        &self,
+        permission: &str,
+        principal: String,
+    ) -> Result<(), ErrorObject> {
+        let (store, hash) = (self.permissions.clone(), self.hash.clone());
+        let name = permission.to_owned();
+        self.on_disk(move || store.approve(&hash, &name, principal))
+            .await
+    }
+
+    /// Checks that the user approved a permission, and returns the call that a host call with these
+    /// params belongs to. A turn of a thread made it.
+    pub(super) async fn permitted(
+        &self,
+        permission: &str,
+        params: &Value,
+    ) -> Result<Arc<OpenCall>, ErrorObject> {
+        let denied = |why: String| {
+            self.note(&format!("permission {permission}: {why}"));
+            refused(why)
+        };
+        if !self.is_declared(permission) {
+            return Err(denied(format!(
+                "`permissions` in plugin.toml does not list {permission:?}"
+            )));
+        }
+        if !self.is_approved(permission).await? {
+            return Err(denied(format!(
+                "the user has not approved {permission:?}; ask with host/request_approval"
+            )));
+        }
+        let call = self.calls.find(params);
+        let call = call.map_err(|it| denied(it.to_string()))?;
+        match call.has_thread() {
+            true => Ok(call),
+            false => Err(denied(
+                "the open call is one that no turn of a thread made".to_owned(),
+            )),
+        }
     }
 
     /// Whether the manifest lists a permission.
@@ -75,4 +106,15 @@ impl PluginHost {
         let approved = self.on_disk(move || store.approved(&hash)).await?;
         Ok(approved.contains_key(permission))
     }
+}
+
+/// Returns a question to accept or to decline: a form without fields.
+pub(super) fn form(message: &str) -> Result<ElicitRequestParams, ErrorObject> {
+    let question = json!({
+        "mode": "form",
+        "message": message,
+        "requestedSchema": { "type": "object", "properties": {} },
+    });
+    serde_json::from_value(question)
+        .map_err(|error| ErrorObject::new(code::INTERNAL, error.to_string()))
 }

@@ -1,3 +1,6 @@
+mod acts;
+mod small_methods;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use raddle_core::ports::QuestionSink;
@@ -48,7 +51,8 @@ impl HostFixture {
     fn of(home: TempDir, more: &str) -> Self {
         let folder = home.path().join("plugin");
         std::fs::create_dir_all(&folder).expect("a folder");
-        let permissions = "permissions = ['workspace.read', 'secrets:PATH', 'secrets:RADDLE_NONE']";
+        let permissions = "permissions = ['workspace.read', 'workspace.write', 'secrets:PATH', \
+                           'secrets:RADDLE_NONE']";
         let manifest =
             format!("id = 'org.example'\nversion = '1'\nentrypoint = ['x']\n{permissions}\n{more}");
         std::fs::write(folder.join("plugin.toml"), manifest).expect("a manifest");
@@ -68,8 +72,24 @@ impl HostFixture {
             thread: ThreadId::mint(),
             questions: user.clone(),
         };
-        let call = self.host.calls.add(Some(caller), None);
+        let call = self.host.calls.add(Some(caller), None, None);
         (user, call)
+    }
+
+    /// Waits until the log contains a text, and returns the log.
+    async fn log_with(&self, text: &str) -> String {
+        let path = self.home.path().join("log");
+        let read = async {
+            loop {
+                let log = std::fs::read_to_string(&path).unwrap_or_default();
+                match log.contains(text) {
+                    true => return log,
+                    false => tokio::task::yield_now().await,
+                }
+            }
+        };
+        let log = tokio::time::timeout(std::time::Duration::from_secs(60), read).await;
+        log.expect("a log with the text")
     }
 
     async fn call(&self, method: &str, params: Value) -> Result<Value, String> {

@@ -54,6 +54,11 @@ def echo(params):
     return params
 
 
+def host(params):
+    response = host_call(params["method"], params["params"])
+    return {key: response[key] for key in ("result", "error") if key in response}
+
+
 METHODS = {
     "plugin/health": lambda params: {"ok": True, "plugin_id": "org.example", "version": "1"},
     "plugin/shutdown": lambda params: {"ok": True},
@@ -62,6 +67,7 @@ METHODS = {
     "die": die,
     "hang": hang,
     "echo": echo,
+    "host": host,
 }
 
 

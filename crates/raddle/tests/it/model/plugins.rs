@@ -1,5 +1,6 @@
 //! Tools of plugins in the real binary: a process in Python, in its sandbox.
 
+mod host_methods;
 mod wire;
 
 use std::fs;
@@ -28,10 +29,17 @@ impl PluginClient {
 
     /// A client with these capabilities.
     fn start_with(capabilities: &Value) -> Self {
-        let mut manifest = "id = 'org.example'\nversion = '1'\npermissions = ['workspace.read']\n\
-                            entrypoint = ['python3', 'main.py']\n"
-            .to_owned();
-        for tool in ["greet", "die", "hang", "echo"] {
+        let tools = ["greet", "die", "hang", "echo"];
+        Self::with_plugin(&["workspace.read"], &tools, capabilities)
+    }
+
+    /// A client whose plugin has these permissions and tools.
+    fn with_plugin(permissions: &[&str], tools: &[&str], capabilities: &Value) -> Self {
+        let mut manifest = format!(
+            "id = 'org.example'\nversion = '1'\npermissions = {permissions:?}\n\
+             entrypoint = ['python3', 'main.py']\n"
+        );
+        for tool in tools {
             manifest.push_str(&format!(
                 "[[contributions.tools]]\nname = '{tool}'\nmethod = '{tool}'\n\
                  description = 'Test.'\n"
