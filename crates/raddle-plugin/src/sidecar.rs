@@ -21,6 +21,7 @@ mod instance;
 mod launch;
 mod manifest;
 mod model_provider;
+mod network;
 mod open_calls;
 mod permission_store;
 mod plugin_file;

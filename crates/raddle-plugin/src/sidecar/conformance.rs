@@ -72,7 +72,11 @@ pub async fn test_plugin(
     };
     let host = Arc::new(TestHost::new(manifest.clone(), &options));
     let mut stderr_end = String::new();
-    match launch::start(starter, folder, &manifest, Vec::new()).await {
+    let network = match options.approves {
+        true => manifest.network_permissions().cloned().collect(),
+        false => Vec::new(),
+    };
+    match launch::start(starter, folder, &manifest, network, Vec::new()).await {
         Ok(launched) => {
             let SandboxedProcess {
                 input,

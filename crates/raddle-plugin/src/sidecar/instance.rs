@@ -119,6 +119,8 @@ struct RunningPlugin {
     session: PluginSession,
     /// File of its program.
     program: PathBuf,
+    /// Permissions for the hosts that it reaches.
+    network: Vec<String>,
     last_used: Mutex<Instant>,
     /// Number of calls so far.
     calls: AtomicU64,
@@ -210,7 +212,11 @@ impl PluginInstance {
         // Other threads may use the same process, so this is checked for each call.
         refuse_writable(&self.plugin.folder, writable)?;
         let _starting = self.starting.lock().await;
+        let network = self.host.approved_network().await;
         while let Some(running) = self.current()? {
+            if self.has_other_network(&running, &network) {
+                running.stop.send_replace(true);
+            }
             if !running.is_ending() {
                 refuse_writable(&running.program, writable)?;
                 running.touch();
@@ -218,7 +224,7 @@ impl PluginInstance {
             }
             running.ended().await;
         }
-        match self.start(writable).await {
+        match self.start(network, writable).await {
             Ok(running) => Ok(running),
             Err(failure) => {
                 let text = failure.to_string();
@@ -226,6 +232,14 @@ impl PluginInstance {
                 Err(PluginToolError::NotStarted(text))
             }
         }
+    }
+
+    /// Whether a process must be started again, because the hosts that it may reach have changed. A
+    /// revoked host is taken from it at once; a new one waits for the end of other calls.
+    fn has_other_network(&self, running: &RunningPlugin, network: &[String]) -> bool {
+        let is_revoked = |it: &String| !network.contains(it);
+        running.network.iter().any(is_revoked)
+            || (running.network != network && self.host.calls.has_one_at_most())
     }
 
     /// Returns the process if there is one, or why none may be started.
@@ -248,11 +262,13 @@ impl PluginInstance {
 
     async fn start(
         self: &Arc<Self>,
+        network: Vec<String>,
         writable: &[PathBuf],
     ) -> Result<Arc<RunningPlugin>, StartFailure> {
         let folder = &self.plugin.folder;
-        let launched =
-            launch::start(&self.starter, folder, &self.manifest, writable.to_owned()).await?;
+        let (hosts, writable) = (network.clone(), writable.to_owned());
+        let launched = launch::start(&self.starter, folder, &self.manifest, hosts, writable);
+        let launched = launched.await?;
         let LaunchedPlugin { process, program } = launched;
         let SandboxedProcess {
             input,
@@ -277,6 +293,7 @@ impl PluginInstance {
         let running = Arc::new(RunningPlugin {
             session,
             program,
+            network,
             last_used: Mutex::new(Instant::now()),
             calls: AtomicU64::new(0),
             check: Notify::new(),

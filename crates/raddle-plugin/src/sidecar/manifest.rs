@@ -13,6 +13,7 @@ use toml::Table;
 
 pub use self::hooks::PluginHook;
 pub use self::tools::PluginTool;
+use super::network;
 
 /// Name of the manifest in the folder of a plugin.
 pub const MANIFEST_FILE: &str = "plugin.toml";
@@ -31,8 +32,8 @@ const PERMISSIONS: [&str; 4] = [
     "model.call",
 ];
 
-/// Prefixes of permissions that continue with a name.
-const PERMISSION_PREFIXES: [&str; 2] = ["secrets:", "network:"];
+/// Prefix of permissions that continue with the name of a secret.
+const SECRETS_PREFIX: &str = "secrets:";
 
 /// Prefixes of methods that the contract defines.
 const RESERVED_PREFIXES: [&str; 2] = ["plugin/", "host/"];
@@ -276,9 +277,11 @@ fn strings(keys: &mut Table, key: &str, example: &str) -> Result<Option<Vec<Stri
 }
 
 fn is_permission(text: &str) -> bool {
-    let mut prefixes = PERMISSION_PREFIXES.iter();
-    let is_named = prefixes.any(|it| text.strip_prefix(it).is_some_and(is_name));
-    is_named || PERMISSIONS.contains(&text)
+    let is_secret = text.strip_prefix(SECRETS_PREFIX).is_some_and(is_name);
+    let is_host = text
+        .strip_prefix(network::PREFIX)
+        .is_some_and(network::is_host);
+    is_secret || is_host || PERMISSIONS.contains(&text)
 }
 
 /// Whether the contract defines methods of this kind.

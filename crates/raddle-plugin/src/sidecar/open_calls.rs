@@ -115,6 +115,11 @@ impl OpenCalls {
         !self.table().calls.is_empty()
     }
 
+    /// Whether at most one call has no result.
+    pub(super) fn has_one_at_most(&self) -> bool {
+        self.table().calls.len() <= 1
+    }
+
     /// Returns the call that a host call with these params belongs to: the one that it names, or
     /// the newest if all open calls belong to one thread.
     pub(super) fn find(&self, params: &Value) -> Result<Arc<OpenCall>, CallLookupError> {

@@ -39,6 +39,7 @@ pub(super) fn add(config: &Configuration, args: &PluginAdd) -> Result<ExitCode> 
         trusted_hash: Some(plugin.hash.text.clone()),
     });
     let written = written.map_err(|error| config::not_written(config, error))?;
+    permissions(id)?.approve_network(&plugin)?;
     for line in description(&plugin) {
         report(&line);
     }
@@ -57,6 +58,7 @@ pub(super) fn trust(config: &Configuration, id: &str) -> Result<ExitCode> {
     let written = written.map_err(|error| config::not_written(config, error))?;
     // Approvals are for the files that were trusted before.
     permissions(id)?.keep_only(&plugin.hash.text)?;
+    permissions(id)?.approve_network(&plugin)?;
     for line in description(&plugin) {
         report(&line);
     }
@@ -115,9 +117,16 @@ fn description(plugin: &InspectedPlugin) -> Vec<String> {
         manifest,
         hash,
     } = plugin;
-    let permissions = match manifest.permissions.is_empty() {
+    let permissions = manifest.permissions.iter();
+    let hosts = permissions
+        .clone()
+        .filter_map(|it| it.strip_prefix("network:"));
+    let hosts: Vec<&str> = hosts.collect();
+    let asked = permissions.filter(|it| !it.starts_with("network:"));
+    let asked: Vec<&str> = asked.map(String::as_str).collect();
+    let asked = match asked.is_empty() {
         true => "none".to_owned(),
-        false => manifest.permissions.join(", "),
+        false => asked.join(", "),
     };
     let mut lines = vec![
         format!(
@@ -127,9 +136,12 @@ fn description(plugin: &InspectedPlugin) -> Vec<String> {
             folder.display()
         ),
         format!("  runs: {}", manifest.entrypoint.join(" ")),
-        format!("  may ask for: {permissions}"),
+        format!("  may ask for: {asked}"),
         format!("  trusted: {} files, {}", hash.files, hash.text),
     ];
+    if !hosts.is_empty() {
+        lines.insert(3, format!("  may connect to: {}", hosts.join(", ")));
+    }
     let warnings = manifest.warnings.iter();
     lines.extend(warnings.map(|it| format!("  warning: {it}")));
     lines

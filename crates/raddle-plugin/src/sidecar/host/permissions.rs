@@ -94,6 +94,19 @@ impl PluginHost {
         }
     }
 
+    /// Returns the approved permissions for hosts. Without the file there are none.
+    pub(in crate::sidecar) async fn approved_network(&self) -> Vec<String> {
+        if self.manifest.network_permissions().next().is_none() {
+            return Vec::new();
+        }
+        let (store, hash) = (self.permissions.clone(), self.hash.clone());
+        let approved = self.on_disk(move || store.approved(&hash)).await;
+        let approved = approved.unwrap_or_default();
+        let listed = self.manifest.network_permissions();
+        let listed = listed.filter(|it| approved.contains_key(*it));
+        listed.cloned().collect()
+    }
+
     /// Whether the manifest lists a permission.
     fn is_declared(&self, permission: &str) -> bool {
         self.manifest.permissions.iter().any(|it| it == permission)

@@ -1,6 +1,7 @@
 //! Tools of plugins in the real binary: a process in Python, in its sandbox.
 
 mod host_methods;
+mod network;
 mod wire;
 
 use std::fs;
