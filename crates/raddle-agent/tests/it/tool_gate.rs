@@ -1,6 +1,7 @@
 //! Built-in tools: approved, run, stopped, and lost with their owner.
 
 mod many;
+mod plugin_acts;
 mod questions;
 mod recheck;
 
@@ -34,7 +35,7 @@ use crate::{
 /// with seven others, `hangs` until it is stopped, `ignores` the stop too, `falls` (panics), or
 /// `elicits` an answer of the user.
 /// Arguments that begin with `writes` write, and `writes moved` would move a file. With `beyond` in
-/// front, the call goes beyond the sandbox. The tool `type` types its argument, and `ask` asks the
+/// front, the call goes beyond the sandbox. `acts TOOL ARGUMENT` acts as a plugin does. The tool `type` types its argument, and `ask` asks the
 /// user.
 #[derive(Default)]
 pub struct TestTools {
@@ -199,6 +200,13 @@ impl Tools for TestTools {
             job.reports.report(Command::AppendText(printed)).await;
             started.notify_one();
             let mut did = format!("did {what}");
+            if let Some((tool, arguments)) = plugin_acts::act_of(&what) {
+                let result = job.acts.run(plugin_acts::act(tool, arguments, job.stopped));
+                let result = result.await;
+                did = format!("{did}: {}", result.output.text);
+                let body = ItemBody::Command(it);
+                return ToolResult::new(result.status, body, Output::text(did));
+            }
             let status = match what.as_str() {
                 "hangs" => {
                     job.stopped.await;
