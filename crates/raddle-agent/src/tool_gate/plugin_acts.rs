@@ -139,7 +139,10 @@ impl CallContext {
         } = judgement;
         let approved = match admission {
             Admission::Run => None,
-            Admission::Ask { ask, .. } => {
+            Admission::Ask {
+                ask: ask @ (Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_)),
+                ..
+            } => {
                 let approval = approver.approve(question(&ask, &call, &body)).await;
                 let principal = approval.map_err(|why| {
                     format!("This was not done: it needs an approval, and {why}.")
@@ -152,7 +155,8 @@ impl CallContext {
                 ruling.map(|it| it.digest)
             }
             Admission::Deny(why) => return Err(why),
-            Admission::Client | Admission::Plan(_) | Admission::Goal(_) => {
+            // A question to the user is no approval.
+            Admission::Ask { .. } | Admission::Client | Admission::Plan(_) | Admission::Goal(_) => {
                 return Err(format!("A plugin cannot call {}.", call.tool));
             }
         };
