@@ -217,8 +217,8 @@ impl CallContext {
     }
 }
 
-/// Sends the warnings of an act to the task of its thread. The item of the call is the plugin's, and
-/// shows no output of a command.
+/// Sends the warnings of an act to the task of its thread. The item of the call is the plugin's,
+/// and shows no output of a command.
 struct ActReports(mpsc::Sender<Command>);
 
 impl ReportSink for ActReports {

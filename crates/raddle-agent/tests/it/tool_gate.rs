@@ -35,8 +35,8 @@ use crate::{
 /// with seven others, `hangs` until it is stopped, `ignores` the stop too, `falls` (panics), or
 /// `elicits` an answer of the user.
 /// Arguments that begin with `writes` write, and `writes moved` would move a file. With `beyond` in
-/// front, the call goes beyond the sandbox. `acts TOOL ARGUMENT` acts as a plugin does. The tool `type` types its argument, and `ask` asks the
-/// user.
+/// front, the call goes beyond the sandbox. `acts TOOL ARGUMENT` acts as a plugin does. The tool
+/// `type` types its argument, and `ask` asks the user.
 #[derive(Default)]
 pub struct TestTools {
     runs: Mutex<Vec<String>>,
