@@ -429,6 +429,7 @@ impl Task {
             Some(notice) = self.notices.recv() => self.notice_of_work(*notice),
             Some(command) = self.reports.recv() => self.report(command),
             Some(question) = self.questions.recv() => self.offer_question(question),
+            request = self.tool_questions.abandoned() => self.withdraw_question(request),
             joined = self.subscribers.next_catch_up() => self.subscribers.catch_up_ended(joined),
             () = pause => {}
             () = tokio::time::sleep(idle_timeout.unwrap_or_default()), if idle_timeout.is_some() => {

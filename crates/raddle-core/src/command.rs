@@ -82,6 +82,8 @@ pub enum Command {
     Compact(Compact),
     /// A running tool asks the user something.
     AskForTool(Box<AskForTool>),
+    /// A running tool no longer needs the answer to this request.
+    WithdrawRequest(RequestNumber),
     /// A tool run ended.
     EndTool(Box<EndTool>),
     /// The agent's plan changed.

@@ -144,6 +144,7 @@ impl Thread {
             Command::EndModel(it) => end_model::decide(self, *it, now),
             Command::Compact(it) => compact::decide(self, it, now),
             Command::AskForTool(it) => ask_for_tool::decide(self, *it),
+            Command::WithdrawRequest(it) => ask_for_tool::withdraw(self, it),
             Command::EndTool(it) => end_tool::decide(self, *it, now),
             Command::UpdatePlan(it) => manage::update_plan(self, it),
             Command::UpdateDiff(it) => manage::update_diff(self, it),

@@ -5,6 +5,8 @@ mod call_result;
 mod call_rounds;
 mod connection;
 mod elicitation;
+#[cfg(test)]
+mod fake_server;
 mod handler;
 mod http;
 mod instance;

@@ -32,7 +32,7 @@ use crate::{
 
 /// Tools for tests. The argument says what a call does: `prints`, `waits` for the test, `gathers`
 /// with seven others, `hangs` until it is stopped, `ignores` the stop too, `falls` (panics), or
-/// `elicits` an answer of the user.
+/// `elicits` an answer of the user, which it no longer needs once the test says so.
 /// Arguments that begin with `writes` write, and `writes moved` would move a file. With `beyond` in
 /// front, the call goes beyond the sandbox. The tool `type` types its argument, and `ask` asks the
 /// user.
@@ -224,6 +224,11 @@ impl Tools for TestTools {
                     tokio::select! {
                         resolution = job.questions.ask(ask) => {
                             did = format!("{did}: {}", description(&resolution));
+                            ItemStatus::Completed
+                        }
+                        () = go.notified() => {
+                            go.notified().await;
+                            did = format!("{did}: gave up");
                             ItemStatus::Completed
                         }
                         () = job.stopped => ItemStatus::Interrupted,

@@ -171,8 +171,8 @@ pub trait ReportSink: Send + Sync {
 /// Sends questions of a running tool to the user.
 pub trait QuestionSink: Send + Sync {
     /// Asks the user, and returns how the request was resolved. The request is stored and sent to
-    /// clients like an approval, and is withdrawn when the tool ends. Where the settings forbid
-    /// asking, it is declined without a request.
+    /// clients like an approval, and is withdrawn when the tool ends or the future is dropped.
+    /// Where the settings forbid asking, it is declined without a request.
     fn ask(&self, ask: Ask) -> BoxFuture<'static, Resolution>;
 }
 

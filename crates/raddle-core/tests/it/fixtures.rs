@@ -422,6 +422,7 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             }),
             expires_at: None,
         })),
+        "withdraws" => Command::WithdrawRequest(RequestNumber(word(1).parse().expect("a request"))),
         "answer" => Command::AnswerRequest(Box::new(AnswerRequest {
             request: RequestNumber(word(1).parse().expect("a request")),
             by: word(2).to_owned(),
