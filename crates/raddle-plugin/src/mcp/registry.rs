@@ -24,7 +24,6 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::call::Call;
 use super::connection::ConnectError;
-use super::elicitation::OpenRead;
 use super::instance::{Instance, InstanceState, Session};
 use super::launch::LaunchDeps;
 use super::login;
@@ -234,20 +233,21 @@ impl McpRegistry {
         })
     }
 
-    /// Returns the connected instance of a server, which is not started again for an approved
-    /// command before the read is dropped.
-    async fn connected_to_read(
+    /// Uses the connected instance of a server. One that is stopped or started again meanwhile is
+    /// waited for.
+    async fn connected_for<T>(
         &self,
         settings: Option<&Settings>,
         server: &str,
-    ) -> Result<(Arc<Instance>, Arc<Session>, OpenRead), McpError> {
+        open: impl Fn(&Instance) -> Option<(Arc<Session>, T)>,
+    ) -> Result<(Arc<Instance>, Arc<Session>, T), McpError> {
         loop {
-            let (instance, session) = self.connected(settings, server).await?;
-            let read = instance.elicitations.add_read();
-            // A restart that was decided before does not wait for the read.
-            if matches!(instance.state(), InstanceState::Ready(_)) {
-                return Ok((instance, session, read));
+            let (instance, _) = self.connected(settings, server).await?;
+            if let Some((session, opened)) = open(&instance) {
+                return Ok((instance, session, opened));
             }
+            // The supervisor of the instance may run on this thread.
+            tokio::task::yield_now().await;
         }
     }
 }
@@ -389,7 +389,9 @@ impl McpServers for McpRegistry {
         uri: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Value>, McpError>> {
         Box::pin(async move {
-            let connected = self.connected_to_read(settings, server).await?;
+            let connected = self
+                .connected_for(settings, server, Instance::open_read)
+                .await?;
             let (instance, session, _read) = connected;
             let params = ReadResourceRequestParams::new(uri);
             let limit = instance.server.tool_timeout;
@@ -440,7 +442,9 @@ impl McpServers for McpRegistry {
         arguments: Option<Value>,
     ) -> BoxFuture<'a, Result<Value, McpError>> {
         Box::pin(async move {
-            let (instance, session) = self.connected(Some(settings), server).await?;
+            let open = |instance: &Instance| instance.open_call(None);
+            let connected = self.connected_for(Some(settings), server, open).await?;
+            let (instance, session, elicitations) = connected;
             if session.tools.of_own_name(tool).is_none() {
                 return Err(McpError::UnknownTool {
                     server: server.to_owned(),
@@ -457,7 +461,7 @@ impl McpServers for McpRegistry {
                 arguments,
                 timeout: instance.server.tool_timeout,
                 stopped: Box::pin(std::future::pending()),
-                elicitations: instance.elicitations.add_call(None),
+                elicitations,
             };
             let result = call.send(&session.peer, &instance.calls, drop).await;
             let result = result.map_err(|error| McpError::Failed(error.to_string()))?;
