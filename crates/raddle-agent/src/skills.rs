@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use raddle_core::ports::{OfferedSkill, SkillOffer, Skills};
-use raddle_core::{Briefed, Input, Sandbox, Settings, Topic};
+use raddle_core::ports::{OfferedSkill, SkillOffer, Skills, TrustError};
+use raddle_core::{ApprovalPolicy, Briefed, Input, Sandbox, Settings, Topic};
 
 /// Limit: skills that the model is offered; beyond it, the rest is left out, and the model is
 /// notified.
@@ -34,25 +34,29 @@ const LIST_HEAD: &str = "# Skills\n\n\
 pub(crate) fn briefs(skills: &dyn Skills, settings: &Settings, input: &[Input]) -> Vec<Briefed> {
     let SkillOffer {
         skills: offered,
-        warning,
+        undecided,
     } = skills.offer(&settings.cwd);
     let named = named_skills(&offered, input);
+    let is_asked = undecided.is_some() && settings.approval.may_ask(ApprovalPolicy::SKILLS);
     let (text, sources) = texts(&named, |it| skills.text(&settings.cwd, it));
     vec![
         Briefed {
             topic: Topic::Skills,
             text: list(&offered, settings),
             sources: Vec::new(),
+            is_asked: false,
         },
         Briefed {
             topic: Topic::SkillTexts,
             text,
             sources,
+            is_asked: false,
         },
         Briefed {
             topic: Topic::WithheldSkills,
-            text: warning.unwrap_or_default(),
+            text: undecided.map(|it| it.warning).unwrap_or_default(),
             sources: Vec::new(),
+            is_asked,
         },
     ]
 }
@@ -187,6 +191,10 @@ impl Skills for NoSkills {
 
     fn text(&self, _: &str, _: &OfferedSkill) -> Option<String> {
         None
+    }
+
+    fn decide(&self, _: &str, _: bool) -> Result<(), TrustError> {
+        Ok(())
     }
 }
 

@@ -28,7 +28,8 @@ use crate::interrupts::WaitingInterrupts;
 use crate::open::open;
 use crate::skills::may_name_skill;
 use crate::task::{
-    AfterCommand, JOURNAL_TIMEOUT, NewSubscriber, Stores, Task, TaskEnd, TaskMessage, UsageReport,
+    AfterCommand, AskedFolders, JOURNAL_TIMEOUT, NewSubscriber, Stores, Task, TaskEnd, TaskMessage,
+    UsageReport,
 };
 use crate::tool_gate::ToolGate;
 use crate::{AgentError, CommandResult, Delivery, Liveness, ReplyTo, Subscriber};
@@ -132,6 +133,8 @@ pub(crate) struct ThreadRegistry {
     global_subscribers: Mutex<Vec<Weak<dyn Subscriber>>>,
     tasks: Mutex<JoinSet<()>>,
     pub(crate) environment_reader: EnvironmentReader,
+    /// The folders whose trust clients are being asked about.
+    pub(crate) asked_folders: AskedFolders,
     pub(crate) history_budget: HistoryBudget,
     pub(crate) counters: Counters,
     /// Id of a thread that never exists, for probing the journal.
@@ -186,6 +189,7 @@ impl Threads {
                 global_subscribers: Mutex::default(),
                 tasks: Mutex::default(),
                 environment_reader: EnvironmentReader::new(skills),
+                asked_folders: AskedFolders::default(),
                 history_budget: HistoryBudget::default(),
                 counters: Counters::default(),
                 probe_thread: ThreadId::mint(),

@@ -26,7 +26,7 @@ pub use plugins::{
     PluginRequestError, PluginSnapshot, Plugins,
 };
 pub use rulebook::{AmendError, Rulebook};
-pub use skills::{OfferedSkill, SkillOffer, Skills};
+pub use skills::{OfferedSkill, SkillOffer, Skills, TrustError, UndecidedFolder};
 pub(crate) use summary::preview;
 pub use summary::{Origin, Summary};
 pub use tools::{

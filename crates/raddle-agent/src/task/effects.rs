@@ -34,6 +34,9 @@ impl Task {
                     .turn()
                     .is_some_and(|it| it.kind == TurnKind::Compaction);
                 let is_first_call = thread.turn().is_some_and(|it| it.calls == 1);
+                if is_first_call {
+                    self.ask_trust();
+                }
                 let turn = thread.turn().map(|it| it.id.clone());
                 if self.continuations.0 != turn {
                     self.continuations = (turn.clone(), Arc::default());

@@ -114,6 +114,7 @@ impl Tools for TestTools {
         if call.tool == "ask" {
             let questions = Ask::Questions(AskQuestions {
                 questions: Vec::new(),
+                trust_folder: None,
             });
             let body = ItemBody::Command(CommandRun::default());
             let intent = Some((body, ToolIntent::Ask(questions)));
