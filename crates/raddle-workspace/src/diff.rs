@@ -1,4 +1,4 @@
-//! What differs between two snapshots, for programs and as text for git.
+//! Differences between two snapshots, for programs and as text for git.
 
 mod binary;
 mod compare;
@@ -15,7 +15,7 @@ use crate::{ContentHash, EntryKind, Error, FileEntry, Gap, Snapshot, Workspace, 
 use compare::LeafChange;
 use patch::PatchWriter;
 
-/// What is shown of large files.
+/// Limits of the contents that a diff shows.
 #[derive(Clone, Copy, Debug)]
 pub struct DiffLimits {
     /// Bytes of a text, on either side; a larger one has no hunks.
@@ -34,12 +34,12 @@ impl Default for DiffLimits {
     }
 }
 
-/// What differs between two snapshots.
+/// Differences between two snapshots.
 #[derive(Clone, Debug, Default)]
 pub struct WorkspaceDiff {
     /// The changed files and links, sorted by path.
     pub files: Vec<FileChange>,
-    /// What one of the snapshots does not cover. Changes there do not show.
+    /// Paths that one of the snapshots does not cover. Changes there do not show.
     pub gaps: Vec<Gap>,
 }
 

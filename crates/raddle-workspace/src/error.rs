@@ -15,7 +15,7 @@ pub enum Error {
     Disk {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// Another process, or another handle of this one, has the store open.
@@ -29,7 +29,7 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the damage.
         what: &'static str,
     },
     /// The store has no such snapshot; it may have been pruned.

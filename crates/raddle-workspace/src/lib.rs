@@ -19,6 +19,7 @@ mod diff;
 mod error;
 mod hash;
 mod hunks;
+mod limits;
 mod opened;
 mod path;
 mod restore;
@@ -34,10 +35,11 @@ pub use diff::{
 pub use error::Error;
 pub use hash::ContentHash;
 pub use hunks::{HunkChoice, HunkConflict, apply_hunks};
+pub use limits::SnapshotLimits;
 pub use path::WorkspacePath;
 pub use restore::{
     Faults, NoFaults, RestoreConflict, RestoreOutcome, RestorePlan, RestoreRequest, RestoreStep,
 };
 pub use snapshot::{EntryKind, FileEntry, Gap, GapReason, Snapshot, SnapshotId};
 pub use store::{PruneReport, RetentionLimits, StoredSnapshot};
-pub use workspace::{SnapshotLimits, Workspace};
+pub use workspace::Workspace;

@@ -20,7 +20,7 @@ pub use faults::{Faults, NoFaults};
 use crate::{EntryKind, Error, FileEntry, Snapshot, Workspace, WorkspacePath};
 use intent::Intent;
 
-/// What is to be restored.
+/// Request to restore files.
 #[derive(Clone, Debug)]
 pub struct RestoreRequest<'a> {
     /// The state to return to.
@@ -39,9 +39,9 @@ pub struct RestoreRequest<'a> {
 pub struct RestoreStep {
     /// Its path.
     pub path: WorkspacePath,
-    /// What is there now.
+    /// Entry that is there now.
     pub now: Option<FileEntry>,
-    /// What will be there.
+    /// Entry that will be there.
     pub then: Option<FileEntry>,
 }
 
@@ -54,11 +54,11 @@ pub struct RestoreConflict {
     pub before: Option<FileEntry>,
     /// The state that the agent left.
     pub known: Option<FileEntry>,
-    /// What is there now; a folder, if there is one.
+    /// Entry that is there now; it may be a folder.
     pub now: Option<FileEntry>,
 }
 
-/// What a restore would do.
+/// Steps and conflicts of a restore that has not been carried out.
 #[derive(Clone, Debug)]
 pub struct RestorePlan {
     /// The files and links that it would change.
@@ -73,7 +73,7 @@ pub struct RestorePlan {
     folders_after: BTreeMap<WorkspacePath, u32>,
 }
 
-/// What a restore did.
+/// Result of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestoreOutcome {
     /// The paths that have the planned state now.

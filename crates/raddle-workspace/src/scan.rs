@@ -19,18 +19,15 @@ use rustix::io::Errno;
 
 pub(crate) use ignore_rules::IgnoreFiles;
 
+use crate::limits::{DEPTH_MAX, SnapshotLimits};
 use crate::opened::{kind_of, open_folder, stat_entry};
 use crate::path;
 use crate::snapshot::{FolderNode, Item, Node, Stamp, now_ns};
 use crate::store::{PackWriter, Store};
-use crate::workspace::SnapshotLimits;
 use crate::{ContentHash, EntryKind, Error, Gap, GapReason, WorkspacePath};
 use folder_builder::FolderBuilder;
 use ignore_rules::RuleStack;
 use names::{EntryNames, is_repository};
-
-/// Maximum nesting of folders. Deeper ones are not covered.
-pub(crate) const DEPTH_MAX: usize = 200;
 
 /// How often an entry that changes while it is read is tried again.
 const TRIES: usize = 3;

@@ -180,7 +180,7 @@ impl Store {
 
     fn folder_node(&self, hash: ContentHash, depth: usize) -> Result<Arc<FolderNode>, Error> {
         let damaged = || Error::damaged(&self.folder, "a folder cannot be read");
-        if depth > crate::scan::DEPTH_MAX {
+        if depth > crate::limits::DEPTH_MAX {
             return Err(damaged());
         }
         let bytes = self.read(&hash)?;

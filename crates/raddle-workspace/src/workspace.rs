@@ -14,30 +14,9 @@ use crate::scan::{IgnoreFiles, ScanResult, Scanner};
 use crate::snapshot::FolderNode;
 use crate::store::Store;
 use crate::{
-    ContentHash, Error, Gap, PruneReport, RetentionLimits, Snapshot, SnapshotId, StoredSnapshot,
-    WorkspacePath,
+    ContentHash, Error, Gap, PruneReport, RetentionLimits, Snapshot, SnapshotId, SnapshotLimits,
+    StoredSnapshot, WorkspacePath,
 };
-
-/// What a snapshot may cover. What exceeds a limit is a gap, never an error.
-#[derive(Clone, Copy, Debug)]
-pub struct SnapshotLimits {
-    /// Number of files and symbolic links.
-    pub files_max: u64,
-    /// Bytes of one file.
-    pub file_bytes_max: u64,
-    /// Bytes of all files.
-    pub bytes_max: u64,
-}
-
-impl Default for SnapshotLimits {
-    fn default() -> Self {
-        Self {
-            files_max: 500_000,
-            file_bytes_max: 2 << 30,
-            bytes_max: 8 << 30,
-        }
-    }
-}
 
 /// Number of files read since the stamps were stored, from which they are stored again. Fewer are
 /// read again after a crash, which costs less than to write the stamps of all files.

@@ -18,7 +18,7 @@ use crate::opened::{kind_of, open_file, open_folder, open_parent, read_link, sta
 use crate::store::Store;
 use crate::{ContentHash, EntryKind, Error, FileEntry, WorkspacePath};
 
-/// What is at a path.
+/// Occupant of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Occupant {
     Nothing,
@@ -171,7 +171,7 @@ pub(super) fn remove_folder(root: &OwnedFd, path: &WorkspacePath) -> Result<(), 
     let removed = open_parent(root, path)
         .and_then(|it| unlinkat(it, OsStr::from_bytes(path.name()), AtFlags::REMOVEDIR));
     match removed {
-        // What is in it belongs to the user.
+        // Its content belongs to the user.
         Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
         Err(error) if is_absent(error) => Ok(()),
         removed => removed,

@@ -27,7 +27,7 @@ use crate::opened::{open_folder, open_parent};
 use crate::store::Store;
 use crate::{Error, FileEntry, Workspace, WorkspacePath};
 
-/// What happens at a path that has neither of the two states.
+/// Reaction to a path that has neither of the two states.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OnConflict {
     /// Everything is undone.

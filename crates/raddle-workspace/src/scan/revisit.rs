@@ -97,7 +97,7 @@ impl Scanner<'_> {
                 self.gap_here(GapReason::Unreadable);
                 return Ok(());
             }
-            // What is no folder now has nothing below it.
+            // Nothing is below an entry that is no folder now.
             Ok(_) => return self.entry(folder.as_fd(), name, Coverage::Everything, builder),
             Err(_) => return Ok(()),
         };

@@ -8,7 +8,7 @@ use super::{Store, files, modified};
 use crate::snapshot::{FolderNode, Node};
 use crate::{ContentHash, Error, SnapshotId};
 
-/// What a store may hold.
+/// Limits of what a store holds.
 #[derive(Clone, Copy, Debug)]
 pub struct RetentionLimits {
     /// Snapshots that are older are removed.

@@ -152,7 +152,7 @@ fn what_does_not_fit_is_a_conflict() {
         apply_hunks(base, &of_text, choices).expect_err("a conflict")
     };
     assert!(matches!(
-        conflict(b"a\nb", &[choice.clone()]),
+        conflict(b"a\nb", std::slice::from_ref(&choice)),
         HunkConflict::BaseChanged { .. }
     ));
     assert_eq!(

@@ -13,7 +13,7 @@ use raddle_workspace::{
 
 use crate::fixture::{Fixture, FolderState, changed_paths, path, paths, snapshot};
 
-/// What happens at the step with this number.
+/// Kind of the fault at a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FaultKind {
     Death,
@@ -314,7 +314,7 @@ fn change_by_the_user_after_a_death_is_reported_and_stays() {
 }
 
 #[test]
-fn folder_swapped_for_a_link_leads_nowhere() {
+fn folder_swapped_for_a_link_is_not_followed() {
     let at = Fixture::new();
     at.write("folder/file", "old\n");
     let mut workspace = at.open();

@@ -1,4 +1,4 @@
-//! What a snapshot covers, the cost of the next one, and the store.
+//! Coverage of a snapshot, the cost of the next one, and the store.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -261,7 +261,7 @@ fn limits_degrade_and_say_so() {
         gaps(&taken),
         ["b/1", "c/1"].map(|it| (it.to_owned(), GapReason::TooMany))
     );
-    // What is not covered is not called deleted.
+    // A file that is not covered is not called deleted.
     let mut workspace = at.open();
     let whole = snapshot(&mut workspace);
     let diff = workspace.diff(&whole, &taken).expect("a diff");

@@ -12,7 +12,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use raddle_workspace::{NoFaults, RestoreRequest, Workspace, WorkspaceDiff, WorkspacePath};
+use raddle_workspace::{
+    Content, FileChange, FileChangeKind, NoFaults, RestoreRequest, Workspace, WorkspaceDiff,
+    WorkspacePath,
+};
 use support::Rng;
 
 use crate::fixture::{Fixture, FolderState, LeafState, bytes_path, changed_paths, check_with_git};
@@ -47,10 +50,52 @@ const NAMES: [&[u8]; 12] = [
 fn random_sessions_tell_the_truth() {
     let number = |name: &str| env::var(name).ok().and_then(|it| it.parse().ok());
     if let Some(seed) = number("RADDLE_WORKSPACE_SEED") {
-        return EditSession::new(seed).run();
-    }
-    for seed in 0..number("RADDLE_WORKSPACE_SEEDS").unwrap_or(SEEDS) {
         EditSession::new(seed).run();
+        return;
+    }
+    let mut sum = SessionCounts::default();
+    for seed in 0..number("RADDLE_WORKSPACE_SEEDS").unwrap_or(SEEDS) {
+        sum = sum.plus(EditSession::new(seed).run());
+    }
+    // The sessions are of use only if all of this happens in them.
+    let SessionCounts {
+        renames,
+        binaries,
+        steps,
+        conflicts,
+        ignored,
+    } = sum;
+    for (name, count) in [
+        ("renames", renames),
+        ("binaries", binaries),
+        ("steps", steps),
+        ("conflicts", conflicts),
+        ("ignored changes", ignored),
+    ] {
+        assert!(count > 0, "{name}");
+    }
+}
+
+/// Number of events of a session.
+#[derive(Clone, Copy, Default)]
+struct SessionCounts {
+    renames: usize,
+    binaries: usize,
+    steps: usize,
+    conflicts: usize,
+    /// Changes that are not shown, because the file is ignored.
+    ignored: usize,
+}
+
+impl SessionCounts {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            renames: self.renames + other.renames,
+            binaries: self.binaries + other.binaries,
+            steps: self.steps + other.steps,
+            conflicts: self.conflicts + other.conflicts,
+            ignored: self.ignored + other.ignored,
+        }
     }
 }
 
@@ -73,7 +118,7 @@ impl EditSession {
         }
     }
 
-    fn run(mut self) {
+    fn run(mut self) -> SessionCounts {
         if self.rng.percent(60) {
             self.at.write(".git/HEAD", "ref: refs/heads/main\n");
         }
@@ -109,6 +154,19 @@ impl EditSession {
         let new = self.state();
         let diff = workspace.diff(&before, &after).expect("a diff");
         self.check_diff(&old, &new, &diff);
+        let count = |is_one: &dyn Fn(&FileChange) -> bool| {
+            diff.files.iter().filter(|it| is_one(it)).count()
+        };
+        let all = old.0.keys().chain(new.0.keys());
+        let is_hidden = |path: &&Vec<u8>| {
+            old.0.get(*path) != new.0.get(*path) && !self.is_tracked(path, &old, &new)
+        };
+        let mut counts = SessionCounts {
+            renames: count(&|it| it.kind == FileChangeKind::Renamed),
+            binaries: count(&|it| it.content == Content::Binary),
+            ignored: all.filter(is_hidden).count(),
+            ..SessionCounts::default()
+        };
         let tracked =
             |state: &FolderState| state.clone().retain(|it| self.is_tracked(it, &old, &new));
         check_with_git(&tracked(&old), &tracked(&new), &diff.unified());
@@ -118,22 +176,23 @@ impl EditSession {
         let changed = changed_paths(&diff);
         let by_user = self.edit_as_user(&changed);
         let found = FolderState::read(&self.at.folder);
-        self.restore(
+        counts = counts.plus(self.restore(
             &mut workspace,
             (&before, &after),
             &changed,
             (&old, &new, &found),
             &by_user,
-        );
+        ));
         // A second restore brings the agent's files back.
         let undone = FolderState::read(&self.at.folder);
-        self.restore(
+        counts = counts.plus(self.restore(
             &mut workspace,
             (&after, &before),
             &changed,
             (&new, &old, &undone),
             &by_user,
-        );
+        ));
+        counts
     }
 
     fn replay(&self) -> String {
@@ -199,7 +258,7 @@ impl EditSession {
         changed: &BTreeSet<WorkspacePath>,
         (old, new, found): (&FolderState, &FolderState, &FolderState),
         by_user: &BTreeSet<Vec<u8>>,
-    ) {
+    ) -> SessionCounts {
         let request = RestoreRequest {
             to,
             known,
@@ -246,6 +305,11 @@ impl EditSession {
             "{}",
             self.replay()
         );
+        SessionCounts {
+            steps: plan.steps.len(),
+            conflicts: plan.conflicts.len(),
+            ..SessionCounts::default()
+        }
     }
 
     /// Changes some of the agent's files and adds some of the user's own.
