@@ -18,7 +18,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, open, openat, statat};
 
 const FILES_PER_FOLDER: usize = 100;
 const CHANGES: usize = 10;
-const RUNS: usize = 5;
+const RUNS: usize = 15;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
