@@ -36,7 +36,7 @@ _PLUGIN_LOG_BYTES_MAX = 3 << 20
 #: Peak memory of the process, in KiB: a few messages of the largest size, for all plugins together.
 _MEMORY_KIB_MAX = 512 << 10
 #: What a terminal or a reader could be misled by.
-_ESCAPES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+ESCAPES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,6 @@ def _link_out(folder, paths):
 
 
 _HEAD = b'id = "org.hostile.x"\nversion = "1"\nentrypoint = ["python3", "main.py"]\n'
-_TOOL_HEAD = _HEAD + b'[[contributions.tools]]\ndescription = "Acts."\n'
 
 
 def _rejections(size):
@@ -221,8 +220,13 @@ def _rejections(size):
         for number in range(size.files):
             (folder / f"{number}").touch()
 
+    def with_tool(lines):
+        return _raw_manifest(_HEAD + b'[[contributions.tools]]\ndescription = "Acts."\n' + lines)
+
+    def with_schema(schema):
+        return with_tool(b'name = "x"\nmethod = "x"\ninput_schema = ' + schema + b"\n")
+
     wide = b", ".join(b'p%d = { type = "string" }' % it for it in range(20_000))
-    schema = b'name = "x"\nmethod = "x"\ninput_schema = '
     return [
         ("a folder of files", files, "files and folders"),
         ("a link that leads out", _link_out, "leads out"),
@@ -235,13 +239,14 @@ def _rejections(size):
         ("an id that is a path", _raw_manifest(_HEAD.replace(b"org.hostile.x", b"../../evil.x")), "`id`"),
         ("the id of another", _raw_manifest(_HEAD.replace(b"hostile.x", b"good")), "a plugin with the id"),
         ("an unknown permission", _raw_manifest(b'permissions = ["*"]\n' + _HEAD), "unknown permission"),
-        ("a schema that is none", _raw_manifest(_TOOL_HEAD + schema + b'"x"\n'), "input_schema"),
-        ("a schema of no object", _raw_manifest(_TOOL_HEAD + schema + b'{ type = "string" }\n'), "input_schema"),
-        ("an enormous schema", _raw_manifest(_TOOL_HEAD + schema + b'{ type = "object", properties = { ' + wide + b" } }\n"), "longer than"),
-        ("a name with two parts", _raw_manifest(_TOOL_HEAD + b'name = "a__b"\nmethod = "x"\n'), "name"),
-        ("a tool of the contract", _raw_manifest(_TOOL_HEAD + b'name = "x"\nmethod = "plugin/shutdown"\n'), "method"),
-        ("a huge description", _raw_manifest(_TOOL_HEAD.replace(b"Acts.", b"x" * 5_000) + b'name = "x"\nmethod = "x"\n'), "description"),
-        ("too many tools", _raw_manifest(_HEAD + b"".join(tool(f"t{it}").encode() for it in range(33))), "more than 32"),
+        ("a schema that is none", with_schema(b'"x"'), "input_schema"),
+        ("a schema of no object", with_schema(b'{ type = "string" }'), "input_schema"),
+        ("a long schema", with_schema(b'{ type = "object", title = "%s" }' % (b"x" * 17_000)), "longer than"),
+        ("an enormous schema", with_schema(b'{ type = "object", properties = { %s } }' % wide), "longer than"),
+        ("a name with two parts", with_tool(b'name = "a__b"\nmethod = "x"\n'), "name"),
+        ("a tool of the contract", with_tool(b'name = "x"\nmethod = "plugin/shutdown"\n'), "method"),
+        ("a huge description", _raw_manifest(_HEAD + tool(description="x" * 5_000).encode()), "description"),
+        ("too many tools", _raw_manifest(_HEAD + "".join(tool(f"t{it}") for it in range(33)).encode()), "than 32"),
     ]
 
 
@@ -381,7 +386,7 @@ def _reject(bench, paths, size, effects):
         code, text = raddle(bench, "add", folder)
         if code != 1 or expected not in text or "panicked" in text:
             effects.append(f"{name}: {code}, {text[-500:]!r}")
-        if _ESCAPES.search(text):
+        if ESCAPES.search(text):
             effects.append(f"{name}: the error is {text!r}")
         shutil.rmtree(folder)
     if (bench.server_home / "config.toml").read_text() != config:
@@ -478,7 +483,7 @@ class _Run:
             expected = (case.plugin, thread)
             require_equal("who asks", (question["serverName"], question["threadId"]), expected)
             message = question["message"]
-            require(not _ESCAPES.search(message), f"the question is {message!r}")
+            require(not ESCAPES.search(message), f"the question is {message!r}")
 
     def _interrupt(self, case):
         """Stops a turn whose call hangs. It ends, and so does the call."""
@@ -526,7 +531,8 @@ class _Run:
             return
         client = self._client
         client.thread = self._broken_thread
-        self._collect(_BROKEN.name, lambda: self._require_item(_BROKEN, client.call_tool(tool_name(_BROKEN.plugin)), "a call"))
+        call = lambda: client.call_tool(tool_name(_BROKEN.plugin))
+        self._collect(_BROKEN.name, lambda: self._require_item(_BROKEN, call(), "a call"))
 
     def _warnings(self):
         return self._client.stderr().count("a plugin has failed too often")
@@ -589,7 +595,7 @@ class _Run:
             effects.append(f"the peak memory was {peak} KiB")
         for case in table:
             code, text = raddle(self._bench, "logs", case.plugin, "--lines", "1000000")
-            if code or len(text) > _PLUGIN_LOG_BYTES_MAX or _ESCAPES.search(text):
+            if code or len(text) > _PLUGIN_LOG_BYTES_MAX or ESCAPES.search(text):
                 effects.append(f"the log of {case.name} ({code}) has {len(text)} bytes: {text[-300:]!r}")
 
     def close(self):

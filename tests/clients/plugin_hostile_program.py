@@ -210,6 +210,10 @@ def escapes_of_errors(request):
     write({"id": request["id"], "error": error})
 
 
+def names_itself(request):
+    say(request, words()[0])
+
+
 def silent(_):
     hang()
 
@@ -511,7 +515,8 @@ def closes_stdin(request):
 
 
 def health(request):
-    say(request, {"ok": True, "plugin_id": f"org.hostile.{sys.argv[1]}", "version": "1"})
+    own = words()[-1] if sys.argv[1] == "names-itself" else f"org.hostile.{sys.argv[1]}"
+    say(request, {"ok": True, "plugin_id": own, "version": "1"})
 
 
 def health_of_another(request):
@@ -551,11 +556,12 @@ def babbles(_):
 
 
 _CALLS = [
-    *(garbage, line_ends, long_line, deep, nested, not_numbers, numbers, identifiers, drip, half, duplicate_ids, unknown_ids, both),
-    *(errors, huge_error, huge_result, too_long_result, escapes, escapes_of_errors, silent, flood, huge_events),
-    *(stderr, calls_unread, calls_beyond, storm, imitations, methods_of_clients, spoofs, undeclared, other_calls),
-    *(model_events, environment, processes, descriptors, writes, changes, reads, connects, kills, forks),
-    *(orphans, exits, crashes, stops, closes_stdout, closes_stdin),
+    *(garbage, line_ends, long_line, deep, nested, not_numbers, numbers, identifiers, drip, half),
+    *(duplicate_ids, unknown_ids, both, errors, huge_error, huge_result, too_long_result, escapes),
+    *(escapes_of_errors, names_itself, silent, flood, huge_events, stderr, calls_unread, calls_beyond, storm),
+    *(imitations, methods_of_clients, spoofs, undeclared, other_calls, model_events, environment, processes),
+    *(descriptors, writes, changes, reads, connects, kills, forks, orphans, exits, crashes, stops),
+    *(closes_stdout, closes_stdin),
 ]
 _HEALTH = [
     *(health_of_another, health_of_another_version, unwell, health_fails, dies_at_health, health_hangs),

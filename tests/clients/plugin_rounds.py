@@ -1,4 +1,4 @@
-"""Rounds in which the server and a plugin call each other in the middle of calls, with full queues in both directions."""
+"""Rounds in which the server and a plugin call each other in the middle of calls, with full pipes."""
 
 from pathlib import Path
 

@@ -93,6 +93,7 @@ import operating
 import planted
 import plugin_contract
 import plugin_hostile
+import plugin_hostile_lists
 import plugin_hostile_load
 import plugin_pages
 import plugin_provider
@@ -165,6 +166,7 @@ CHECKS = {
     **plugin_contract.CHECKS,
     **plugin_rounds.CHECKS,
     **plugin_hostile.CHECKS,
+    **plugin_hostile_lists.CHECKS,
     **mcp_server_mode.CHECKS,
     **mcp_hostile.CHECKS,
     **mcp_hostile_oauth.CHECKS,
