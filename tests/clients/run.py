@@ -95,6 +95,7 @@ import plugin_contract
 import plugin_hostile
 import plugin_hostile_lists
 import plugin_hostile_load
+import plugin_idle
 import plugin_pages
 import plugin_provider
 import plugin_rounds
@@ -165,6 +166,7 @@ CHECKS = {
     **plugin_provider.CHECKS,
     **plugin_contract.CHECKS,
     **plugin_rounds.CHECKS,
+    **plugin_idle.CHECKS,
     **plugin_hostile.CHECKS,
     **plugin_hostile_lists.CHECKS,
     **mcp_server_mode.CHECKS,
