@@ -66,7 +66,6 @@ def tool_name(plugin, tool="act"):
 class PluginCalls:
     """The part of a client that calls plugins. It gives one answer to all their questions."""
 
-    settings_of_turns = {}
     capabilities = {"extensions": {"raddle/plugins": {}}}
     action = "decline"
 
@@ -91,25 +90,32 @@ class PluginCalls:
         self.thread = started["thread"]["id"]
         return self.thread
 
-    def begin(self, name, arguments=None, thread=None):
+    def turn(self, text):
+        """Runs a turn of its thread. Those of other threads may end meanwhile."""
+        self._begin(text)
+        return self.end()
+
+    def _begin(self, text):
+        self._send("turn/start", {"threadId": self.thread, "input": [{"type": "text", "text": text}]})
+
+    def begin(self, name, arguments=None):
         """Starts a turn in which the model calls a tool."""
-        text = f"MOCK call name={name} arguments={json.dumps(arguments or {})}"
-        said = [{"type": "text", "text": text}]
-        self._send("turn/start", {"threadId": thread or self.thread, "input": said})
+        self._begin(f"MOCK call name={name} arguments={json.dumps(arguments or {})}")
 
     def until(self, *methods):
         """Reads to the next message with one of these methods, and returns it."""
         for message in self._messages():
-            require("error" not in message or "result" in message, f"a response was {message}")
+            require("error" not in message, f"a response was {message}")
             if message.get("method") in methods:
                 return message
         raise Failure(f"the server ended before {methods}")
 
-    def end(self, thread=None):
-        """Reads the turn of a thread to its end, and returns it."""
+    def end(self):
+        """Reads the turn of its thread to its end, and returns it."""
         turn = Turn()
         for message in self._messages():
-            if message.get("params", {}).get("threadId") == (thread or self.thread) and turn.hear(message):
+            require("error" not in message, f"a response was {message}")
+            if message.get("params", {}).get("threadId") == self.thread and turn.hear(message):
                 return turn
         raise Failure("the server ended before the turn did")
 

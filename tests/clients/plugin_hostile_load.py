@@ -10,7 +10,7 @@ import time
 from harness import require, require_equal
 from mock_model import calls
 from plugin_client import PluginClient, add, configure, tool_name, write_plugin
-from plugin_hostile import PROGRAM
+from plugin_hostile_cases import PROGRAM
 
 _KINDS = ["flood", "huge-events", "stderr", "imitations", "garbage", "unknown-ids", "duplicate-ids", "huge-result"]
 _GOOD = [f"good{number}" for number in range(len(_KINDS))]

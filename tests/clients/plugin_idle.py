@@ -3,7 +3,7 @@
 from harness import require, require_equal
 from network import Traced
 from plugin_client import PluginClient, add, configure, text_of, tool_name, write_plugin
-from plugin_hostile import PROGRAM
+from plugin_hostile_cases import PROGRAM
 
 _PLUGIN = "org.hostile.idle"
 
