@@ -28,17 +28,18 @@ def _rounds(bench, count):
     for first in range(0, count, _AT_ONCE):
         sent = {}
         for number in range(first, first + _AT_ONCE):
-            params = {"number": number, "pad": _PAD, "fill": number == first}
+            params = {"number": number, "pad": _PAD, "batch": first}
             call = {"pluginId": _PLUGIN, "method": "act", "params": params}
             sent[client._send("plugin/call", call)] = number
         for message in client._messages():
             number = sent.pop(message.get("id"), None)
             if number is not None:
-                require_equal(f"the response to call {number}", message.get("result"), {"result": {"number": number}})
+                result = message.get("result")
+                require(result == {"result": {"number": number}}, f"the response to call {number} is {message}")
             if not sent:
                 break
         require(not sent, f"the server ended before {len(sent)} calls")
-    item = client.call_tool(tool_name(_PLUGIN), {"number": 7})
+    item = client.call_tool(tool_name(_PLUGIN), {"number": 7, "batch": 0})
     require_equal("the call in a turn", (item["status"], text_of(item)), ("completed", '{"number":7}'))
     print(f"figure: {count} rounds of calls inside calls, and every call ended")
     client.leave()

@@ -1,7 +1,7 @@
 """A plugin with one thread. It calls the host in the middle of calls, and answers calls in the middle of those.
 
-`fill` answers after the host can write no more to its stdin: it calls the host without reading meanwhile. So both
-directions are full, and no side may wait for the other one to read first.
+At the first call of a batch it reads nothing until the host can write no more to its stdin, and calls the host without
+reading meanwhile. So both directions are full, and no side may wait for the other one to read first.
 """
 
 import fcntl
@@ -16,6 +16,10 @@ import time
 numbers = itertools.count(1)
 #: Responses that arrived while the plugin waited for another one.
 responses = {}
+#: Requests that wait until the pipes are no longer full; None at other times.
+waiting = None
+#: The batches of calls that have begun. With the first call of each, both directions are filled.
+batches = set()
 PAD = "x" * 4000
 #: Calls of the host while nothing is read: fewer than may be open.
 UNREAD = 60
@@ -30,10 +34,12 @@ def receive():
     if not line:
         sys.exit(1)
     message = json.loads(line)
-    if "method" in message:
+    if "method" not in message:
+        responses[message["id"]] = message
+    elif waiting is None:
         answer(message)
     else:
-        responses[message["id"]] = message
+        waiting.append(message)
 
 
 def begin(method, params):
@@ -51,18 +57,29 @@ def end(call_id):
 def wait_until_full():
     capacity = fcntl.fcntl(0, fcntl.F_GETPIPE_SZ)
     while True:
-        (waiting,) = struct.unpack("i", fcntl.ioctl(0, termios.FIONREAD, bytes(4)))
-        if waiting > capacity * 3 // 4:
+        (size,) = struct.unpack("i", fcntl.ioctl(0, termios.FIONREAD, bytes(4)))
+        if size > capacity * 3 // 4:
             return
         time.sleep(0.001)
 
 
+def fill():
+    """Calls the host without reading, until both directions are full, and then reads on."""
+    global waiting
+    wait_until_full()
+    waiting = []
+    for call_id in [begin("host/ping", {}) for _ in range(UNREAD)]:
+        assert end(call_id) == {"pong": True}
+    requests, waiting = waiting, None
+    for request in requests:
+        answer(request)
+
+
 def play(params):
     """One round: two calls of the host in the middle of the call."""
-    if params.get("fill"):
-        wait_until_full()
-        for call_id in [begin("host/ping", {}) for _ in range(UNREAD)]:
-            assert end(call_id) == {"pong": True}
+    if params["batch"] not in batches:
+        batches.add(params["batch"])
+        fill()
     assert end(begin("host/ping", {})) == {"pong": True}
     approval = end(begin("host/request_approval", {"permission": "command.run"}))
     assert approval == {"approved": False}, approval
