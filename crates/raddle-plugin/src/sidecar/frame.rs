@@ -110,7 +110,7 @@ pub(super) fn parse(line: &[u8]) -> ParsedLine {
                 id: it.id,
                 outcome: match members.error {
                     Some(error) => Err(plugin_error(error)),
-                    None => Ok(value(members.result)),
+                    None => result(members.result),
                 },
             }
         }
@@ -155,6 +155,17 @@ fn line(message: &Value) -> Vec<u8> {
 fn value(raw: Option<&RawValue>) -> Value {
     raw.and_then(|it| serde_json::from_str(it.get()).ok())
         .unwrap_or_default()
+}
+
+/// Reads a result. One that is nested too deeply, or has a number that no type holds, is an error.
+fn result(raw: Option<&RawValue>) -> Result<Value, PluginError> {
+    let Some(raw) = raw else {
+        return Ok(Value::Null);
+    };
+    serde_json::from_str(raw.get()).map_err(|error| PluginError {
+        code: None,
+        message: format!("the result cannot be read: {error}"),
+    })
 }
 
 /// Reads an error, which may be an object with or without a code, or only a text.
@@ -232,6 +243,9 @@ mod tests {
         ] {
             assert_eq!(summary(line), expected, "{line}");
         }
+        let unreadable = summary(r#"{"jsonrpc":"2.0","id":"raddle-1","result":1e999}"#);
+        let expected = "error raddle-1 None the result cannot be read: ";
+        assert!(unreadable.starts_with(expected), "{unreadable}");
         let refused = summary(r#"{"jsonrpc":"2.0","id":"a","method":7}"#);
         assert!(
             refused.starts_with("nothing refused [InvalidRequest("),

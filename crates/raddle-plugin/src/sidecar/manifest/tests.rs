@@ -123,6 +123,15 @@ fn errors_name_the_file_the_key_and_the_remedy() {
         missing.to_string().ends_with("which contains plugin.toml"),
         "{missing}"
     );
+    let text = "x".repeat(17 << 10);
+    let schema = format!(
+        "{LEAST}[[contributions.tools]]\nname = 'a'\nmethod = 'a'\ndescription = 'A.'\n\
+         input_schema = {{ type = 'object', title = '{text}' }}\n"
+    );
+    let long = read(&schema).expect_err("a long schema");
+    let expected = "FILE: `contributions.tools.input_schema` is longer than 16384 bytes as JSON; \
+                    shorten it";
+    assert_eq!(long, expected);
     let long = read(&"#".repeat(300 << 10)).expect_err("a long file");
     assert_eq!(long, "FILE is longer than 262144 bytes; shorten it");
 }
