@@ -16,7 +16,7 @@ def at_start(bench):
     model = MockModel(bench, [("hello", says("hello"))])
     (bench.server_home / "config.toml").write_text('model = "openai/gpt-5"\n')
     named = {"OPENAI_API_KEY": "k", "HTTPS_PROXY": "http://192.0.2.1:3128"}
-    traced = _Traced(bench)
+    traced = Traced(bench)
     for word in ("--version", "--help"):
         code, out, _ = run_client(bench, [bench.raddle, word], bench.environment(**named))
         require(code == 0 and out, f"`raddle {word}` ended with {code} and wrote {out!r}")
@@ -41,14 +41,14 @@ def at_start(bench):
     require_equal("other connections", away, [])
 
 
-class _Traced:
+class Traced:
     """Traces the program of the bench from now on."""
 
-    def __init__(self, bench):
+    def __init__(self, bench, calls="socket,connect"):
         self._trace = bench.folder / "trace"
         strace = shutil.which("strace")
         require(strace, "there is no strace; run `cargo xtask parts debian`")
-        options = ["-f", "-qq", "-e", "trace=socket,connect", "-o", str(self._trace)]
+        options = ["-f", "-qq", "-e", f"trace={calls}", "-o", str(self._trace)]
         watched = shlex.join([strace, *options, str(bench.raddle)])
         bench.raddle = bench.folder / "raddle-watched"
         bench.raddle.write_text(f'#!/bin/sh\nexec {watched} "$@"\n')
@@ -56,8 +56,11 @@ class _Traced:
 
     def seen(self):
         """Returns the network calls of the last run. Each run starts a new trace."""
-        lines = self._trace.read_text().splitlines()
-        return [line for line in lines if any(family in line for family in _AWAY)]
+        return [line for line in self.lines() if any(family in line for family in _AWAY)]
+
+    def lines(self):
+        """Returns all traced calls of the last run."""
+        return self._trace.read_text().splitlines()
 
 
 CHECKS = {

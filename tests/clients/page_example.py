@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness import Failure, require_equal, run_client
 
-_DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 _TITLE = "## Example\n"
 #: The address of the mock in the examples.
 MOCK = "http://127.0.0.1:4010"
@@ -16,7 +16,7 @@ class PageExample:
     """The section `Example` of a page."""
 
     def __init__(self, page):
-        text = (_DOCS / page).read_text()
+        text = (DOCS / page).read_text()
         section = text[text.index(_TITLE) :].removeprefix(_TITLE).partition("\n## ")[0]
         self._blocks = re.findall(r"^```(\w+)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
 

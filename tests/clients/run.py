@@ -27,6 +27,8 @@ starts a thread, runs a turn of text and quits. Then each does what its users do
 - The vendors' own clients: the responses of `raddle mock` on every wire.
 - MCP servers: the reference servers of npm, the same tools in the real Codex, processes of many servers,
   servers that are hostile, and the scenarios of the official conformance suite.
+- Plugins: hostile ones, the messages of two patterns of authors, calls of both sides inside each other, and a
+  permission that the user gives in the terminal client.
 - `raddle mcp-server`: the official Python SDK, and the scenarios for servers of the conformance suite.
 - Third-party clients, unmodified: a turn, an approval and a resume, as far as each has them. They run
   side by side. Their results must be those in results.json, from which docs/clients.md is written.
@@ -89,8 +91,14 @@ import new_user
 import npm_clients
 import operating
 import planted
+import plugin_contract
+import plugin_hostile
+import plugin_hostile_lists
+import plugin_hostile_load
+import plugin_idle
 import plugin_pages
 import plugin_provider
+import plugin_rounds
 import pypi_clients
 import python_sdk
 import python_sdk_asked
@@ -102,6 +110,7 @@ import tui_approvals
 import tui_diff
 import tui_elicitation
 import tui_hands
+import tui_plugin_approval
 import tui_plugins
 import tui_threads
 import tui_turns
@@ -133,6 +142,7 @@ CHECKS = {
     **tui_hands.CHECKS,
     **tui_diff.CHECKS,
     **tui_plugins.CHECKS,
+    **tui_plugin_approval.CHECKS,
     **python_sdk.CHECKS,
     **python_sdk_asked.CHECKS,
     **typescript_sdk.CHECKS,
@@ -154,13 +164,27 @@ CHECKS = {
     **mcp_page.CHECKS,
     **plugin_pages.CHECKS,
     **plugin_provider.CHECKS,
+    **plugin_contract.CHECKS,
+    **plugin_rounds.CHECKS,
+    **plugin_idle.CHECKS,
+    **plugin_hostile.CHECKS,
+    **plugin_hostile_lists.CHECKS,
     **mcp_server_mode.CHECKS,
     **mcp_hostile.CHECKS,
     **mcp_hostile_oauth.CHECKS,
     **SIDE_BY_SIDE,
 }
 #: Checks that are too large for CI. They run only by name, for `cargo xtask prove`.
-PROOFS = vscode.PROOFS | mcp_servers.PROOFS | mcp_hostile.PROOFS | mcp_hostile_load.PROOFS
+PROOFS = {
+    **vscode.PROOFS,
+    **mcp_servers.PROOFS,
+    **mcp_hostile.PROOFS,
+    **mcp_hostile_load.PROOFS,
+    **plugin_pages.PROOFS,
+    **plugin_hostile.PROOFS,
+    **plugin_hostile_load.PROOFS,
+    **plugin_rounds.PROOFS,
+}
 
 #: The attempts of a check that depends on time.
 _TRIES = 3

@@ -51,12 +51,14 @@ class Client:
 
     #: Settings of each turn.
     settings_of_turns = _FREE
+    capabilities = None
 
     def __init__(self, cwd):
         self._asked = 0
         #: All messages of the server.
         self.lines = []
-        self.call("initialize", {"clientInfo": {"name": "check", "version": "1"}})
+        about = {"name": "check", "version": "1"}
+        self.call("initialize", {"clientInfo": about, "capabilities": self.capabilities})
         started = self.call("thread/start", {"cwd": str(cwd)})
         self.thread = started["thread"]["id"]
 

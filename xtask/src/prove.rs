@@ -203,6 +203,12 @@ pub const PROOFS: &[Proof] = &[
     )
     .of_binary(),
     proof(
+        "plugins",
+        "hostile plugins with a line of 1 GiB and a folder of a million files, the delay of others beside them, 10,000 rounds of calls inside calls, and the template in Go",
+        plugins,
+    )
+    .of_binary(),
+    proof(
         "speed",
         "the release binary, or `--raddle BIN`, as ratios to the least possible server",
         |it| speed(it, &[]),
@@ -403,6 +409,18 @@ fn vscode(context: &Context) -> Result<()> {
 fn mcp(context: &Context) -> Result<()> {
     parts::install(&context.cache, &[])?;
     let checks = ["mcp-rounds-full", "mcp-hostile-full", "mcp-hostile-load"];
+    client_checks(context, &checks, &[])
+}
+
+fn plugins(context: &Context) -> Result<()> {
+    parts::install(&context.cache, &[])?;
+    parts::install(&context.cache, &[parts::GO.to_owned()])?;
+    let checks = [
+        "plugin-hostile-full",
+        "plugin-hostile-load",
+        "plugin-rounds-full",
+        "go-plugin",
+    ];
     client_checks(context, &checks, &[])
 }
 

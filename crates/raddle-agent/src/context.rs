@@ -238,6 +238,7 @@ mod tests {
                 topic: Topic::Environment,
                 text: format!("{number}"),
                 sources: Vec::new(),
+                is_asked: false,
             };
             Record {
                 seq: Seq(number),

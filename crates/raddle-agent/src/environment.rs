@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_core::ports::Skills;
+use raddle_core::ports::{Skills, TrustError, UndecidedFolder};
 use raddle_core::{ApprovalPolicy, Briefed, Input, Sandbox, Settings, Timestamp, Topic};
 use rustix::fs::{Mode, OFlags};
 use tokio::sync::Semaphore;
@@ -76,11 +76,13 @@ impl EnvironmentReader {
             topic: Topic::Instructions,
             text: it.text,
             sources: it.sources,
+            is_asked: false,
         });
         let environment = Briefed {
             topic: Topic::Environment,
             text: environment(settings, now),
             sources: Vec::new(),
+            is_asked: false,
         };
         let briefs = instructions.into_iter().chain([environment]);
         briefs.chain(skills.unwrap_or_default()).collect()
@@ -89,6 +91,22 @@ impl EnvironmentReader {
     /// Returns the workspace's instructions, or `None` if reading times out.
     pub(crate) async fn instructions(&self, cwd: &str) -> Option<Instructions> {
         self.on_disk(cwd, read).await
+    }
+
+    /// Returns the folder around `cwd` whose skills wait for the decision whether it is trusted.
+    pub(crate) async fn undecided(&self, cwd: &str) -> Option<UndecidedFolder> {
+        let skills = self.skills.clone();
+        let folder = cwd.to_owned();
+        let reading = self.on_disk(cwd, move |_| skills.offer(&folder).undecided);
+        reading.await.flatten()
+    }
+
+    /// Stores whether a folder is trusted.
+    pub(crate) async fn decide(&self, folder: String, is_trusted: bool) -> Result<(), TrustError> {
+        let skills = self.skills.clone();
+        let stored = tokio::task::spawn_blocking(move || skills.decide(&folder, is_trusted));
+        let stored = stored.await;
+        stored.unwrap_or_else(|error| Err(TrustError(error.to_string())))
     }
 
     /// Reads something in a folder on a thread that may block. Returns `None` if that times out.

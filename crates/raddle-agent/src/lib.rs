@@ -6,6 +6,7 @@
 //!
 //! Below: `raddle-core`. Above: `raddle-server`.
 
+mod asked_folders;
 mod commands;
 mod context;
 mod counters;

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use raddle_core::ports::{OfferedSkill, SkillOffer, Skills};
-use raddle_core::{Briefed, Input, Sandbox, Settings, Topic};
+use raddle_core::ports::{OfferedSkill, SkillOffer, Skills, TrustError};
+use raddle_core::{ApprovalPolicy, Briefed, Input, Sandbox, Settings, Topic};
 
 /// Limit: skills that the model is offered; beyond it, the rest is left out, and the model is
 /// notified.
@@ -34,25 +34,29 @@ const LIST_HEAD: &str = "# Skills\n\n\
 pub(crate) fn briefs(skills: &dyn Skills, settings: &Settings, input: &[Input]) -> Vec<Briefed> {
     let SkillOffer {
         skills: offered,
-        warning,
+        undecided,
     } = skills.offer(&settings.cwd);
     let named = named_skills(&offered, input);
+    let is_asked = undecided.is_some() && settings.approval.may_ask(ApprovalPolicy::SKILLS);
     let (text, sources) = texts(&named, |it| skills.text(&settings.cwd, it));
     vec![
         Briefed {
             topic: Topic::Skills,
             text: list(&offered, settings),
             sources: Vec::new(),
+            is_asked: false,
         },
         Briefed {
             topic: Topic::SkillTexts,
             text,
             sources,
+            is_asked: false,
         },
         Briefed {
             topic: Topic::WithheldSkills,
-            text: warning.unwrap_or_default(),
+            text: undecided.map(|it| it.warning).unwrap_or_default(),
             sources: Vec::new(),
+            is_asked,
         },
     ]
 }
@@ -113,7 +117,10 @@ fn named_skills<'a>(offered: &'a [OfferedSkill], input: &[Input]) -> Vec<&'a Off
                 parts.insert(name.as_str());
                 paths.insert(path.as_str());
             }
-            Input::Text { text, .. } => names.extend(mentions(text)),
+            Input::Text { text, .. } => {
+                let is_offered = |name: &str| offered.iter().any(|it| it.name == name);
+                names.extend(mentions(text).map(|it| it.name(is_offered)));
+            }
             _ => {}
         }
     }
@@ -125,15 +132,43 @@ fn named_skills<'a>(offered: &'a [OfferedSkill], input: &[Input]) -> Vec<&'a Off
     offered.iter().filter(is_named).collect()
 }
 
-/// Returns the names that a text mentions as `$NAME`.
-fn mentions(text: &str) -> impl Iterator<Item = &str> {
-    let is_name = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | ':');
+/// A mention in a text.
+#[derive(Debug, PartialEq, Eq)]
+struct Mention<'a> {
+    /// Name without dots.
+    plain: &'a str,
+    /// Name of a plugin's skill: the id of the plugin has dots, and ends with a colon.
+    of_plugin: Option<&'a str>,
+}
+
+impl<'a> Mention<'a> {
+    /// Returns the name that is meant. A dot may also end a sentence.
+    fn name(self, is_offered: impl Fn(&str) -> bool) -> &'a str {
+        let of_plugin = self.of_plugin.filter(|it| is_offered(it));
+        of_plugin.unwrap_or(self.plain)
+    }
+}
+
+/// Returns the skills that a text mentions as `$NAME`.
+fn mentions(text: &str) -> impl Iterator<Item = Mention<'_>> {
+    let is_part = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_');
+    let is_name = move |it: char| is_part(it) || it == ':';
+    let length = |text: &str, is_inside: &dyn Fn(char) -> bool| {
+        text.find(|it: char| !is_inside(it)).unwrap_or(text.len())
+    };
     text.match_indices('$').filter_map(move |(at, _)| {
         let is_inside = text[..at].ends_with(|it: char| is_name(it) || matches!(it, '$' | '\\'));
         let rest = &text[at + 1..];
-        let end = rest.find(|it: char| !is_name(it)).unwrap_or(rest.len());
-        let name = rest[..end].trim_end_matches([':', '-']);
-        (!is_inside && !name.is_empty()).then_some(name)
+        let plain = rest[..length(rest, &is_name)].trim_end_matches([':', '-']);
+        let id = length(rest, &|it| is_part(it) || it == '.');
+        let skill = rest[id..]
+            .strip_prefix(':')
+            .map_or(0, |it| length(it, &is_part));
+        let of_plugin = rest[..id].contains('.') && skill > 0;
+        (!is_inside && !plain.is_empty()).then(|| Mention {
+            plain,
+            of_plugin: of_plugin.then(|| rest[..id + 1 + skill].trim_end_matches('-')),
+        })
     })
 }
 
@@ -188,6 +223,10 @@ impl Skills for NoSkills {
     fn text(&self, _: &str, _: &OfferedSkill) -> Option<String> {
         None
     }
+
+    fn decide(&self, _: &str, _: bool) -> Result<(), TrustError> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -212,8 +251,28 @@ mod tests {
             ("US$tidy \\$tidy $$tidy costs $ 5 $", &[]),
             ("\u{e4}$tidy\u{e4}", &["tidy"]),
         ] {
-            let found: Vec<&str> = mentions(text).collect();
+            let found: Vec<&str> = mentions(text).map(|it| it.name(|_| true)).collect();
             assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_mention_with_dots_is_one_of_a_plugins_skill_or_ends_a_sentence() {
+        let offered = [skill("org", "/a"), skill("org.x-1:tidy", "/b")];
+        for (text, expected) in [
+            ("$org.x-1:tidy", &["/b"][..]),
+            ("use $org.x-1:tidy.", &["/b"]),
+            ("use $org.x-1:tidy-", &["/b"]),
+            ("$org.x-1:tidy:", &["/b"]),
+            ("$org.x-1:other", &["/a"]),
+            ("$org.x-1", &["/a"]),
+            ("Use $org.Then: go", &["/a"]),
+            ("$org.x-1:tidier", &["/a"]),
+        ] {
+            let input = [Input::text(text)];
+            let named = named_skills(&offered, &input);
+            let paths: Vec<&str> = named.iter().map(|it| it.path.as_str()).collect();
+            assert_eq!(paths, expected, "{text}");
         }
     }
 

@@ -8,6 +8,7 @@ mod storage_full;
 mod subscribe;
 mod subscribers;
 mod tool_questions;
+mod trust;
 mod turn_log;
 mod unattended;
 mod unload;
@@ -35,6 +36,7 @@ use self::running_work::RunningWork;
 pub(crate) use self::subscribe::{NewSubscriber, UsageReport};
 use self::subscribers::Subscribers;
 use self::tool_questions::{QUESTIONS, ToolQuestion, ToolQuestions};
+use self::trust::TrustQuestion;
 use self::turn_log::TurnLog;
 use self::unload::UnloadReason;
 use crate::context::History;
@@ -168,6 +170,7 @@ pub(crate) struct Task {
     questions: mpsc::Receiver<ToolQuestion>,
     questioner: mpsc::Sender<ToolQuestion>,
     tool_questions: ToolQuestions,
+    trust: TrustQuestion,
     /// How often hooks continued the newest turn.
     continuations: (Option<TurnId>, Arc<AtomicU32>),
     callers: BTreeMap<Token, Caller>,
@@ -234,6 +237,7 @@ impl Task {
             questions,
             questioner,
             tool_questions: ToolQuestions::default(),
+            trust: TrustQuestion::default(),
             continuations: (None, Arc::default()),
             callers: BTreeMap::new(),
             initial_head,
@@ -258,6 +262,7 @@ impl Task {
     /// Runs until another process owns the thread, or it is unloaded.
     pub(crate) async fn run(mut self) -> TaskEnd {
         self.turn_log.adopt(self.writer.thread());
+        self.adopt_trust_question();
         loop {
             self.add_pending_subscribers().await;
             self.finish_catch_ups().await;
@@ -429,6 +434,7 @@ impl Task {
             Some(notice) = self.notices.recv() => self.notice_of_work(*notice),
             Some(command) = self.reports.recv() => self.report(command),
             Some(question) = self.questions.recv() => self.offer_question(question),
+            request = self.tool_questions.abandoned() => self.withdraw_question(request),
             joined = self.subscribers.next_catch_up() => self.subscribers.catch_up_ended(joined),
             () = pause => {}
             () = tokio::time::sleep(idle_timeout.unwrap_or_default()), if idle_timeout.is_some() => {
@@ -659,6 +665,7 @@ impl Task {
                             Event::RequestResolved(it) => self.amend(&it.resolution),
                             _ => {}
                         }
+                        self.follow_trust(event);
                         let (thread, at) = (self.writer.thread(), announcement.record.at);
                         self.turn_log.follow(thread, event, at);
                     }

@@ -20,6 +20,7 @@ use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span};
 
+use crate::asked_folders::AskedFolders;
 use crate::context::HistoryBudget;
 use crate::counters::Counters;
 use crate::environment::{EnvironmentReader, Instructions};
@@ -132,6 +133,8 @@ pub(crate) struct ThreadRegistry {
     global_subscribers: Mutex<Vec<Weak<dyn Subscriber>>>,
     tasks: Mutex<JoinSet<()>>,
     pub(crate) environment_reader: EnvironmentReader,
+    /// The folders whose trust clients are being asked about.
+    pub(crate) asked_folders: AskedFolders,
     pub(crate) history_budget: HistoryBudget,
     pub(crate) counters: Counters,
     /// Id of a thread that never exists, for probing the journal.
@@ -186,6 +189,7 @@ impl Threads {
                 global_subscribers: Mutex::default(),
                 tasks: Mutex::default(),
                 environment_reader: EnvironmentReader::new(skills),
+                asked_folders: AskedFolders::default(),
                 history_budget: HistoryBudget::default(),
                 counters: Counters::default(),
                 probe_thread: ThreadId::mint(),

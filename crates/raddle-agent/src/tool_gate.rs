@@ -1,8 +1,10 @@
 //! The tool gate: interprets the model's tool calls, applies the policy, and runs them.
 
 mod hook_ruling;
+mod plugin_acts;
 mod recheck;
 
+pub(crate) use plugin_acts::{CallContext, TaskActs};
 pub(crate) use recheck::Approvals;
 
 use std::collections::BTreeSet;
@@ -376,6 +378,7 @@ fn with_files(reason: &str, paths: &[String]) -> String {
 }
 
 /// Sends a tool's reports to the task of its thread.
+#[derive(Clone)]
 pub(crate) struct TaskReports {
     pub(crate) reporter: mpsc::Sender<Command>,
     pub(crate) notifier: mpsc::Sender<Box<Notification>>,

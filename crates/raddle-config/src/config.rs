@@ -183,7 +183,8 @@ impl Config {
                     .to_owned(),
             });
         }
-        let EditedFile { text, paths } = edit::apply(&old_text, edits)?;
+        let state = self.state();
+        let EditedFile { text, paths } = edit::apply(&old_text, edits, &state.merged)?;
         if writer == ConfigWriter::Remote && !self.lets_remote_clients_set_programs() {
             let table = |text: &str| text.parse().unwrap_or_default();
             if let Some(key) = keys::guarded_change(&table(&old_text), &table(&text)) {

@@ -16,8 +16,13 @@ pub(crate) struct EditedFile {
     pub(crate) paths: Vec<Vec<String>>,
 }
 
-/// Applies all edits to a file's text, or returns which one is invalid.
-pub(crate) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<EditedFile, ConfigWriteError> {
+/// Applies all edits to a file's text, or returns which one is invalid. `merged` is the
+/// configuration of all files.
+pub(crate) fn apply(
+    text: &str,
+    edits: &[ConfigEdit],
+    merged: &toml::Table,
+) -> Result<EditedFile, ConfigWriteError> {
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         let line = layers::line_of(text, error.span());
         let what = error.message();
@@ -27,7 +32,7 @@ pub(crate) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<EditedFile, Conf
     for edit in edits {
         let path = layers::key_path(&edit.key_path)
             .map_err(|error| invalid(format!("keyPath: {error}")))?;
-        let path = with_plugin_id(document.as_table(), path);
+        let path = with_plugin_id(document.as_table(), merged, path)?;
         let upsert = match &edit.merge_strategy {
             MergeStrategy::Replace => false,
             MergeStrategy::Upsert => true,
@@ -66,23 +71,45 @@ pub(crate) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<EditedFile, Conf
 
 /// Returns a path in which the id of an installed plugin is one key. Clients of Codex write the id
 /// without quotes, and the ids of Raddle have dots.
-fn with_plugin_id(table: &Table, path: Vec<String>) -> Vec<String> {
-    let plugins = match path.first() {
-        Some(first) if first == PLUGINS_TABLE => table.get(first).and_then(Item::as_table_like),
-        _ => None,
-    };
-    let Some(plugins) = plugins else {
-        return path;
-    };
-    for end in (3..=path.len()).rev() {
-        let id = path[1..end].join(".");
-        if plugins.contains_key(&id) {
-            let mut resolved = vec![PLUGINS_TABLE.to_owned(), id];
-            resolved.extend_from_slice(&path[end..]);
-            return resolved;
-        }
+fn with_plugin_id(
+    table: &Table,
+    merged: &toml::Table,
+    path: Vec<String>,
+) -> Result<Vec<String>, ConfigWriteError> {
+    // A part with a dot was quoted, so it is an id already.
+    if path.len() < 3 || path[0] != PLUGINS_TABLE || path[1].contains('.') {
+        return Ok(path);
     }
-    path
+    let entries = table.get(PLUGINS_TABLE).and_then(Item::as_table_like);
+    let is_in_file = |id: &String| entries.is_some_and(|it| it.contains_key(id));
+    let installed = merged.get(PLUGINS_TABLE).and_then(toml::Value::as_table);
+    let is_installed = |id: &String| {
+        let entry = installed.and_then(|it| it.get(id));
+        is_in_file(id) || entry.is_some_and(|it| it.get("path").is_some())
+    };
+    let ids = (3..=path.len()).map(|end| (end, path[1..end].join(".")));
+    let mut ids = ids.filter(|(_, id)| is_installed(id));
+    let Some((end, id)) = ids.next() else {
+        return Ok(path);
+    };
+    if let Some((_, other)) = ids.next() {
+        return Err(invalid(format!(
+            "keyPath: the plugins `{id}` and `{other}` are installed; quote the id, as in {}",
+            keys::dotted(&[PLUGINS_TABLE.to_owned(), id.clone()])
+        )));
+    }
+    if !is_in_file(&id) {
+        return Err(ConfigWriteError::Rejected {
+            kind: "configLayerReadonly",
+            message: format!(
+                "the plugin `{id}` is not installed in the user's configuration; change it where \
+                 it is installed"
+            ),
+        });
+    }
+    let mut resolved = vec![PLUGINS_TABLE.to_owned(), id];
+    resolved.extend_from_slice(&path[end..]);
+    Ok(resolved)
 }
 
 fn invalid(message: String) -> ConfigWriteError {
@@ -209,7 +236,10 @@ mod tests {
                 merge_strategy: strategy.clone(),
             })
             .collect();
-        match apply(text, &edits) {
+        let merged = "[plugins.'org.managed']\npath = '/m'\n"
+            .parse()
+            .expect("TOML");
+        match apply(text, &edits, &merged) {
             Ok(edited) => Ok(edited.text),
             Err(ConfigWriteError::Rejected { message, .. }) => Err(message),
             Err(other) => Err(format!("{other:?}")),
@@ -297,6 +327,31 @@ mod tests {
             Replace,
             "# One.\n[a]\ne = 2\n\n# Two.\n[c]\nd = 1\n",
         );
+    }
+
+    #[test]
+    fn an_edit_changes_no_other_plugin_than_the_one_that_it_names() {
+        let both =
+            "[plugins.\"org.a\"]\npath = \"/a\"\n\n[plugins.\"org.a.enabled\"]\npath = \"/b\"\n";
+        let disabled =
+            |key: &str, value: Json| edited(both, &[(key, value, MergeStrategy::Upsert)]);
+        let after = both.replace("\"/a\"\n", "\"/a\"\nenabled = false\n");
+        let quoted = disabled("plugins.\"org.a\".enabled", json!(false));
+        assert_eq!(quoted, Ok(after.clone()));
+        let short = disabled("plugins.org.a", json!({ "enabled": false }));
+        assert_eq!(short, Ok(after));
+        let error = disabled("plugins.org.a.enabled", json!(false)).expect_err("ambiguous");
+        let expected = "`org.a` and `org.a.enabled` are installed; quote the id, as in \
+                        plugins.\"org.a\"";
+        assert!(error.contains(expected), "{error}");
+        // Another file installs it, which an entry here would override without a path.
+        for key in ["plugins.org.managed", "plugins.org.managed.enabled"] {
+            let error = disabled(key, json!(null)).expect_err(key);
+            assert!(
+                error.contains("`org.managed` is not installed in"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

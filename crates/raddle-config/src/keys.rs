@@ -286,7 +286,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("plugins.ID.trusted_hash", Kind::Text, "not trusted", "the hash of the files that the user trusts"),
     key("projects", Kind::Table, "", "folders, by their absolute paths"),
     key("projects.PATH", Kind::Table, "", "one folder"),
-    key("projects.PATH.trust_level", Kind::OneOf(&["trusted", "untrusted"]), "the model gets no skills of the folder, and the user a warning", "whether the model gets the skills of the folder, or of the repository with this root"),
+    key("projects.PATH.trust_level", Kind::OneOf(&["trusted", "untrusted"]), "the model gets no skills of the folder, and the user is asked", "whether the model gets the skills of the folder, or of the repository with this root"),
     client_owned("check_for_update_on_startup"),
     client_owned("desktop"),
     client_owned("disable_paste_burst"),

@@ -39,6 +39,7 @@ mod sandbox;
 mod sandbox_mode;
 mod schema;
 mod setting_error;
+mod skill_file;
 pub mod skills;
 mod standalone;
 mod suggestions;
@@ -52,8 +53,8 @@ pub use effective::{EffectiveConfig, letters, may_bound};
 pub use hooks::{Hook, HookConfig, HookFileError, HookMatcher, HookSet, HookTrust};
 pub use mcp_config::McpConfig;
 pub use mcp_servers::{
-    McpApproval, McpCallback, McpClientAuth, McpOauth, McpProblem, McpServer, McpServers,
-    McpTransport,
+    McpApproval, McpCallback, McpClientAuth, McpOauth, McpPlugin, McpProblem, McpServer,
+    McpServers, McpTransport,
 };
 pub use overrides::Override;
 pub use paths::Paths;
@@ -66,6 +67,9 @@ pub use providers::{
 pub use sandbox::{SandboxFolders, has_network, policy_of, read_only_policy, thread_policy};
 pub use schema::schema;
 pub use setting_error::{SettingError, quoted};
+pub use skill_file::{
+    SKILL_BYTES_MAX, SKILL_FILE, SKILL_NAME_BYTES_MAX, SkillHeading, SkillHeadingError,
+};
 pub use standalone::{ConfigModel, ConfigValue, Configuration, WrittenValue, presets};
 pub use vendors::{
     OfferedModel, PendingSignIn, SignInKind, SignInMethod, VendorRequestError, Vendors,

@@ -1,10 +1,12 @@
 //! The MCP servers of the configuration: a `[mcp_servers.NAME]` each, with the keys of Codex.
 
 mod oauth;
+mod plugin_section;
 mod section;
 
 pub(crate) use self::oauth::ineffective_login_keys;
 pub use self::oauth::{McpCallback, McpClientAuth, McpOauth};
+pub use self::plugin_section::McpPlugin;
 pub(crate) use self::section::{check, ineffective_keys, read, structural_problems};
 
 use std::collections::BTreeMap;
@@ -46,6 +48,8 @@ pub struct McpServer {
     pub sandbox: bool,
     /// Settings of logins at it.
     pub oauth: McpOauth,
+    /// The plugin that defines it; `None` for a server of the configuration.
+    pub plugin: Option<McpPlugin>,
 }
 
 /// When to ask the user before a tool of an MCP server is called.
@@ -128,6 +132,15 @@ pub struct McpServers {
     pub servers: Vec<Arc<McpServer>>,
     /// One problem of each server that is left out, sorted by name.
     pub problems: Vec<McpProblem>,
+}
+
+impl McpServers {
+    /// Returns the names of all servers, also of those that are left out.
+    pub fn names(&self) -> Vec<String> {
+        let servers = self.servers.iter().map(|it| it.name.clone());
+        let left_out = self.problems.iter().map(|it| it.name.clone());
+        servers.chain(left_out).collect()
+    }
 }
 
 /// Reason why an MCP server of the configuration cannot be used.

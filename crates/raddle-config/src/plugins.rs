@@ -85,6 +85,12 @@ impl PluginConfig {
         read(&state.unwrap_or_else(|_| self.config.state()).merged)
     }
 
+    /// Returns the names of the MCP servers of the configuration, as last loaded. No server of a
+    /// plugin may have one of them.
+    pub fn mcp_server_names(&self) -> Vec<String> {
+        self.config.state().mcp_servers.names()
+    }
+
     /// Whether the user's file, as last loaded, defines a part of a plugin.
     pub fn is_users(&self, id: &str) -> bool {
         is_users(&self.config.state(), id)

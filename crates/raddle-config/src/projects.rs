@@ -2,7 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::State;
+use raddle_protocol::{ConfigEdit, MergeStrategy};
+
+use crate::config::{Config, ConfigWriter, State};
+use crate::config_error::ConfigWriteError;
+
+/// Value of `trust_level` for a folder that is trusted.
+const TRUSTED: &str = "trusted";
 
 /// Returns whether the operator trusts a workspace, or `None` if the configuration does not say.
 /// `folders` are its folder and those above it, up to the root of its repository; the first that
@@ -18,8 +24,28 @@ pub fn trust(config: &State, folders: &[PathBuf]) -> Option<bool> {
         let mut entries = projects.iter();
         let (_, entry) = entries.find(|(path, _)| is_named(path))?;
         let level = entry.get("trust_level")?.as_str()?;
-        Some(level == "trusted")
+        Some(level == TRUSTED)
     })
+}
+
+/// Stores whether a folder is trusted, in the user's file. Blocks on the disk.
+pub fn decide(
+    config: &Config,
+    folder: &str,
+    is_trusted: bool,
+    writer: ConfigWriter,
+) -> Result<(), ConfigWriteError> {
+    // The escapes of JSON are also those of TOML.
+    let key = serde_json::Value::from(folder);
+    let edit = ConfigEdit {
+        key_path: format!("projects.{key}.trust_level"),
+        value: match is_trusted {
+            true => TRUSTED.into(),
+            false => "untrusted".into(),
+        },
+        merge_strategy: MergeStrategy::Replace,
+    };
+    config.write(&[edit], None, None, writer).map(drop)
 }
 
 /// Returns a folder and those above it, up to the root of its repository. Without a repository,

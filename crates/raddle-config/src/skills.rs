@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::config::{Config, ConfigWriter, State};
 use crate::config_error::ConfigWriteError;
+use crate::keys::PLUGINS_TABLE;
 use crate::layers;
 
 /// Limit: entries of `skills.config` in the user's file; beyond it, the server rejects
@@ -125,14 +126,16 @@ pub fn is_enabled(config: &State, name: &str, path: &str) -> bool {
     by_path.or_else(by_name).unwrap_or(true)
 }
 
-/// Whether two configurations have the same settings of skills.
+/// Whether two configurations have the same settings of skills, and the same plugins: those have
+/// skills, too.
 pub fn has_same_settings(first: &State, second: &State) -> bool {
     let entries_of = |config: &State| {
         let all = config.layers.each();
         let all = all.map(|layer| entries(&layer.table).to_vec());
         all.collect::<Vec<Vec<toml::Value>>>()
     };
-    entries_of(first) == entries_of(second)
+    let has_same_plugins = first.merged.get(PLUGINS_TABLE) == second.merged.get(PLUGINS_TABLE);
+    has_same_plugins && entries_of(first) == entries_of(second)
 }
 
 /// Returns the setting of the strongest entry that is selected.

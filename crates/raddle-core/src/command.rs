@@ -82,6 +82,10 @@ pub enum Command {
     Compact(Compact),
     /// A running tool asks the user something.
     AskForTool(Box<AskForTool>),
+    /// A running tool no longer needs the answer to this request.
+    WithdrawRequest(RequestNumber),
+    /// Asks the user whether a folder is trusted, while the turn continues.
+    AskTrust(AskTrust),
     /// A tool run ended.
     EndTool(Box<EndTool>),
     /// The agent's plan changed.
@@ -422,6 +426,17 @@ pub struct AskForTool {
     pub item: ItemId,
     /// Request to the user.
     pub ask: Ask,
+    /// Deadline at which the request settles itself.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Asks the user whether a folder is trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskTrust {
+    /// Id for the request on the wire. No item has it.
+    pub item: ItemId,
+    /// Absolute path of the folder.
+    pub folder: String,
     /// Deadline at which the request settles itself.
     pub expires_at: Option<Timestamp>,
 }

@@ -42,7 +42,7 @@ pub use record::*;
 pub use refusal::{Refusal, Settlement};
 pub use thread::{
     Base, CursorStatus, Effect, Goal, LastTurn, ModelUsage, OpenItem, OpenRequest, OpenTurn,
-    POLICY, QueuedInput, Status, Thread, ToolRef, WaitReason,
+    POLICY, QueuedInput, Status, Thread, ToolRef, WaitReason, trust_answer,
 };
 pub use thread_writer::{
     Announcement, Envelope, IdempotentRequest, Inbox, Meter, MeteredUsage, RenderResponse, Step,

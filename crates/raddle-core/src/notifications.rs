@@ -247,7 +247,8 @@ fn notifications_of_event(
             .into(),
         ),
         Event::Briefed(it) => {
-            let is_warning = it.topic == Topic::WithheldSkills && !it.text.is_empty();
+            let is_shown = it.topic == Topic::WithheldSkills && !it.is_asked;
+            let is_warning = is_shown && !it.text.is_empty();
             notifications.extend(is_warning.then(|| {
                 Notification::from(wire::WarningNotification {
                     thread_id: Some(id),

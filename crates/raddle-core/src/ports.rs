@@ -4,6 +4,7 @@ mod hooks;
 mod mcp;
 mod model;
 mod pages;
+mod plugin_acts;
 mod plugins;
 mod rulebook;
 mod skills;
@@ -21,12 +22,13 @@ pub use mcp::{
 };
 pub use model::{FreeformSpec, Model, ModelAnswer, ModelEvent, Prompt, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Page, PageCursor, PageQuery, TurnEntry};
+pub use plugin_acts::{ActApprover, NoPluginActs, NotApproved, PluginAct, PluginActs};
 pub use plugins::{
     ManifestSummary, NoPlugins, PluginEvent, PluginEventListener, PluginRequest,
-    PluginRequestError, PluginSnapshot, Plugins,
+    PluginRequestError, PluginSkill, PluginSnapshot, Plugins,
 };
 pub use rulebook::{AmendError, Rulebook};
-pub use skills::{OfferedSkill, SkillOffer, Skills};
+pub use skills::{OfferedSkill, SkillOffer, Skills, TrustError, UndecidedFolder};
 pub(crate) use summary::preview;
 pub use summary::{Origin, Summary};
 pub use tools::{

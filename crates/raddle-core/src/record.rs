@@ -380,6 +380,9 @@ pub struct Briefed {
     /// Files that the text comes from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
+    /// Whether the user is asked about it instead of warned, for [`Topic::WithheldSkills`].
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_asked: bool,
 }
 
 /// Topics of notes.
@@ -394,7 +397,8 @@ pub enum Topic {
     Skills,
     /// Content of the skills that the user's newest message names.
     SkillTexts,
-    /// Skills of the workspace that the model does not get. The note is a warning for the user.
+    /// Skills of the workspace that the model does not get. The note is a warning for the user,
+    /// unless the user is asked.
     WithheldSkills,
 }
 

@@ -4,6 +4,7 @@ mod advance;
 mod answer_request;
 mod apply;
 mod ask_for_tool;
+mod ask_trust;
 mod brief;
 mod budget;
 mod call_tool;
@@ -32,6 +33,7 @@ mod state;
 mod wait_reason;
 
 pub use advance::POLICY;
+pub use ask_trust::trust_answer;
 pub use budget::ModelUsage;
 pub use goal::Goal;
 pub use open_item::OpenItem;
@@ -144,6 +146,8 @@ impl Thread {
             Command::EndModel(it) => end_model::decide(self, *it, now),
             Command::Compact(it) => compact::decide(self, it, now),
             Command::AskForTool(it) => ask_for_tool::decide(self, *it),
+            Command::WithdrawRequest(it) => ask_for_tool::withdraw(self, it),
+            Command::AskTrust(it) => ask_trust::decide(self, it),
             Command::EndTool(it) => end_tool::decide(self, *it, now),
             Command::UpdatePlan(it) => manage::update_plan(self, it),
             Command::UpdateDiff(it) => manage::update_diff(self, it),

@@ -8,8 +8,8 @@ use raddle_client::{
 use raddle_console::Printer;
 use raddle_protocol::methods::{ThreadDelete, TurnInterrupt, TurnStart, TurnSteer};
 use raddle_protocol::{
-    Notification, ThreadDeleteParams, ThreadId, TurnInterruptParams, TurnStartParams,
-    TurnSteerParams, UserInput,
+    Notification, RequestId, ThreadDeleteParams, ThreadId, ThreadStatus, TurnInterruptParams,
+    TurnStartParams, TurnSteerParams, UserInput,
 };
 use tokio::time::{Instant, Interval, interval, sleep_until};
 
@@ -25,6 +25,9 @@ use super::screen::Screen;
 
 /// How long an interrupted turn may take to end.
 const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Reason why a run leaves a question to other clients.
+const NO_TERMINAL: &str = "there is no terminal to ask on";
 
 /// The refresh interval of the status line.
 const TICK: Duration = Duration::from_millis(120);
@@ -145,6 +148,8 @@ struct ExecSession {
     terminal: TerminalPrompt,
     /// The deadline for the interrupted turn, and the end of the run that follows.
     stopping: Option<(Instant, RunEnd)>,
+    /// Whether a turn already ran when this run sent its input, which then joined that turn.
+    has_joined: bool,
     /// Whether the server rejected `turn/start`.
     is_turn_refused: bool,
     /// Whether to exit without closing the connection.
@@ -173,6 +178,7 @@ impl ExecSession {
             fold,
             terminal: TerminalPrompt::default(),
             stopping: None,
+            has_joined: false,
             is_turn_refused: false,
             is_hurried: false,
             ticks: interval(TICK),
@@ -188,6 +194,7 @@ impl ExecSession {
         out: &mut RunOutput,
         signals: &mut Signals,
     ) -> Result<(), RunEnd> {
+        self.has_joined = matches!(self.follow.thread().thread.status, ThreadStatus::Active(_));
         let client = self.client.clone();
         let begun = client.call::<TurnStart>(turn);
         tokio::pin!(begun);
@@ -327,6 +334,13 @@ impl ExecSession {
                     out.screen.ask(&shown);
                 }
             }
+            // The turn of another client, whose user can answer. Without such a client the server
+            // declines.
+            Unattended::Deny if self.has_joined => {
+                let line = format!("left to other clients of the running turn: {about}");
+                out.screen.say(&line);
+                self.cannot_answer(question.id);
+            }
             Unattended::Deny => {
                 let line = format!("denied, because there is no terminal to ask on: {about}");
                 out.screen.say(&line);
@@ -383,6 +397,19 @@ impl ExecSession {
                 );
             }
             if let Err(error) = client.answer(&reply.id, &reply.answer).await {
+                tracing::warn!(
+                    error = error.to_string(),
+                    "cannot send an answer to the server"
+                );
+            }
+        });
+    }
+
+    /// Reports that no user of this run can answer.
+    fn cannot_answer(&self, id: RequestId) {
+        let client = self.client.clone();
+        tokio::spawn(async move {
+            if let Err(error) = client.cannot_answer(&id, NO_TERMINAL).await {
                 tracing::warn!(
                     error = error.to_string(),
                     "cannot send an answer to the server"

@@ -1,7 +1,8 @@
 //! Hooks: the operator's commands and methods of plugins, on events of threads.
 //!
 //! All hooks of an event run at once, with a deadline; a command runs in the sandbox of the thread.
-//! The strictest decision counts. A hook that fails decides nothing; the user is notified.
+//! The strictest decision counts. A hook that fails decides nothing, or blocks if a plugin says so;
+//! the user is notified.
 
 mod output;
 mod process;
@@ -20,10 +21,11 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use self::output::Decision;
+use crate::log_budget::LogBudget;
 use crate::process::ProcessStarter;
 use crate::sidecar::{PluginRegistry, SelectedHook};
 
-/// Limit: time of a hook of a plugin; beyond it, it decides nothing.
+/// Limit: time of a hook of a plugin; beyond it, the hook has failed.
 const PLUGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The hooks of the configuration and of plugins.
@@ -31,7 +33,12 @@ pub struct InstalledHooks {
     config: HookConfig,
     starter: Arc<ProcessStarter>,
     plugins: PluginRegistry,
+    /// Failures of hooks in the server's log.
+    log_budget: LogBudget,
 }
+
+/// Time for the process of a plugin to start before its hook runs.
+const PLUGIN_START_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A hook that is about to run.
 struct HookJob {
@@ -39,6 +46,8 @@ struct HookJob {
     /// Name of the hook for the log.
     key: String,
     timeout: Duration,
+    /// Whether a failure blocks what the hook decides on.
+    blocks_on_failure: bool,
     decision: BoxFuture<'static, Decision>,
 }
 
@@ -49,6 +58,7 @@ impl InstalledHooks {
             config,
             starter: Arc::new(starter),
             plugins,
+            log_budget: LogBudget::default(),
         }
     }
 
@@ -71,6 +81,7 @@ impl InstalledHooks {
                 run: started_run(&hook),
                 key: hook.key.clone(),
                 timeout: hook.timeout,
+                blocks_on_failure: false,
                 decision: Box::pin(async move {
                     match process::run(&starter, &hook, &call.settings, &text).await {
                         Ok(exit) => Decision::of(call.event, &exit),
@@ -87,7 +98,9 @@ impl InstalledHooks {
             jobs.push(HookJob {
                 run: plugin_run(&hook, event, order),
                 key: hook.key(),
-                timeout: PLUGIN_TIMEOUT,
+                // The plugin itself reports a hook that takes too long.
+                timeout: PLUGIN_START_TIMEOUT + PLUGIN_TIMEOUT,
+                blocks_on_failure: hook.blocks_on_failure(),
                 decision: Box::pin(async move {
                     match hook.call(input, PLUGIN_TIMEOUT).await {
                         Ok(answer) => Decision::of_result(event, &answer),
@@ -149,6 +162,10 @@ impl Hooks for InstalledHooks {
                             Decision::failed(format!("it was ended after {seconds} s"))
                         }
                     };
+                    let decision = match job.blocks_on_failure {
+                        true => decision.blocking_if_failed(&job.key),
+                        false => decision,
+                    };
                     (at, started, job.run, job.key, decision)
                 });
             }
@@ -158,7 +175,9 @@ impl Hooks for InstalledHooks {
                     continue;
                 };
                 for entry in &decision.entries {
-                    if let HookEntry::Error(error) = entry {
+                    if let HookEntry::Error(error) = entry
+                        && self.log_budget.take(std::time::Instant::now()).is_some()
+                    {
                         tracing::warn!(key, error, "a hook failed");
                     }
                 }

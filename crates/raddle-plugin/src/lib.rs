@@ -33,11 +33,14 @@ mod stderr_log;
 mod vendor_name;
 
 pub use hooks::InstalledHooks;
-pub use mcp::{McpRegistry, McpTools, ServerFailure, ServerOffer, ServerTest, log_in, log_out};
+pub use mcp::{
+    McpRegistry, McpTools, PluginServers, ServerFailure, ServerOffer, ServerTest, log_in, log_out,
+};
 pub use process::{NetworkAccess, Operator, ProcessStarter};
 pub use sidecar::{
     ContractViolation, FolderError, FolderHash, InspectedPlugin, InspectionError, MANIFEST_FILE,
-    Manifest, ManifestError, PermissionApproval, PermissionStore, PluginFileError, PluginMethod,
-    PluginModels, PluginRegistry, PluginTest, PluginTestOptions, PluginTool, PluginTools,
-    PluginTrust, TestStep, UntrustedReason, plugin_log, plugin_trust, test_plugin,
+    Manifest, ManifestError, McpCollision, PermissionApproval, PermissionStore, PluginFileError,
+    PluginMethod, PluginModels, PluginRegistry, PluginSkillError, PluginTest, PluginTestOptions,
+    PluginTool, PluginTools, PluginTrust, StateStore, TestStep, UntrustedReason, plugin_log,
+    plugin_trust, test_plugin,
 };

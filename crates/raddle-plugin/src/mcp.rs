@@ -5,6 +5,8 @@ mod call_result;
 mod call_rounds;
 mod connection;
 mod elicitation;
+#[cfg(test)]
+mod fake_server;
 mod handler;
 mod http;
 mod instance;
@@ -24,6 +26,8 @@ mod tools;
 pub(crate) use call_result::{CallFailure, tool_result};
 pub(crate) use elicitation::{CallElicitations, CallUser, Elicitations};
 pub use login::{log_in, log_out};
-pub use registry::McpRegistry;
+pub use registry::{McpRegistry, PluginServers};
 pub use server_test::{ServerFailure, ServerOffer, ServerTest};
+pub(crate) use tool_name::plugin_server_name;
 pub use tools::McpTools;
+pub(crate) use tools::is_server_call;

@@ -32,15 +32,17 @@ impl StderrLog {
             while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
                 pacer.spend_message(count);
                 let text = String::from_utf8_lossy(&buffer[..count]);
-                for line in text.lines().filter(|it| !it.trim().is_empty()) {
-                    log(&origin, &name, line);
-                }
+                log(&origin, &name, &text);
                 sender.send_modify(|end| {
                     end.push_str(&text);
                     let excess = end.len().saturating_sub(KEPT_BYTES_MAX);
                     end.drain(..end.ceil_char_boundary(excess));
                 });
                 pacer.wait().await;
+            }
+            // The next entry of the log begins a line.
+            if !sender.borrow().is_empty() && !sender.borrow().ends_with('\n') {
+                log(&origin, &name, "\n");
             }
         };
         tokio::spawn(reading.in_current_span());
@@ -58,15 +60,21 @@ impl StderrLog {
     }
 }
 
-fn log(origin: &StderrOrigin, name: &str, line: &str) {
+/// Logs a part of a stderr, which may begin and end inside a line.
+fn log(origin: &StderrOrigin, name: &str, text: &str) {
+    let lines = || text.lines().filter(|it| !it.trim().is_empty());
     match origin {
         StderrOrigin::McpServer => {
-            tracing::debug!(server = name, line, "an MCP server writes to stderr");
+            for line in lines() {
+                tracing::debug!(server = name, line, "an MCP server writes to stderr");
+            }
         }
         StderrOrigin::Plugin(file) => {
-            tracing::debug!(plugin = name, line, "a plugin writes to stderr");
+            for line in lines() {
+                tracing::debug!(plugin = name, line, "a plugin writes to stderr");
+            }
             if let Some(file) = file {
-                file.append(format!("{line}\n"));
+                file.append(text);
             }
         }
     }

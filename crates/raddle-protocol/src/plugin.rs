@@ -296,7 +296,25 @@ pub struct PluginDetail {
     /// URL under which the plugin is shared; null if it is not.
     pub share_url: Option<String>,
     /// Skills of the plugin.
-    pub skills: Vec<Value>,
+    pub skills: Vec<SkillSummary>,
+}
+
+/// A skill of a plugin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillSummary {
+    /// Name by which the user mentions the skill.
+    pub name: String,
+    /// Purpose of the skill and when to use it.
+    pub description: String,
+    /// Whether the skill is enabled.
+    pub enabled: bool,
+    /// Display data of the skill; null if it declares none.
+    pub interface: Option<SkillInterface>,
+    /// Absolute path of its `SKILL.md` file; null if it is not on this machine.
+    pub path: Option<String>,
+    /// Short description; null if there is none.
+    pub short_description: Option<String>,
 }
 
 tagged! {

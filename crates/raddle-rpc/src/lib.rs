@@ -19,6 +19,7 @@ mod limits;
 mod line_codec;
 mod listen_address;
 mod listeners;
+pub mod marks;
 mod memory;
 mod message;
 mod outgoing;

@@ -45,7 +45,7 @@ pub use process::{
 };
 pub use programs::{
     NamedProgram, ProgramError, USUAL_PATH, find_bubblewrap, is_owned_by_root, is_program,
-    named_program,
+    is_replaceable, named_program,
 };
 pub use rights::LoweredRights;
 pub use search_path::{

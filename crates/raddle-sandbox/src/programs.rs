@@ -173,6 +173,12 @@ pub fn named_program(
     Ok(NamedProgram { file, path })
 }
 
+/// Whether commands that may write these folders could replace a file or a folder: by its path, a
+/// link that the path passes through, or its target. It blocks on the disk.
+pub fn is_replaceable(path: &Path, writable: &[PathBuf]) -> bool {
+    path.exists() && !ForbiddenFolders::of(writable).allows(path)
+}
+
 /// Folders from which nothing is started, by their names and by their real paths.
 pub(crate) struct ForbiddenFolders(Vec<PathBuf>);
 
@@ -204,6 +210,30 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn a_program_is_replaceable_by_its_path_its_links_and_its_target() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        for name in ["workspace/python3", "usr/python3"] {
+            write_program(&at(name));
+        }
+        symlink(at("workspace"), at("link")).expect("a link");
+        symlink(at("usr/python3"), at("workspace/system")).expect("a link");
+        symlink(at("workspace/python3"), at("usr/other")).expect("a link");
+        for (name, expected) in [
+            ("workspace/python3", true),
+            ("link/python3", true),
+            ("workspace/system", true),
+            ("usr/other", true),
+            ("usr/python3", false),
+            ("usr/missing", false),
+        ] {
+            let writable = [at("workspace")];
+            assert_eq!(is_replaceable(&at(name), &writable), expected, "{name}");
+            assert!(!is_replaceable(&at(name), &[]), "{name}");
+        }
+    }
 
     fn write_program(file: &Path) {
         fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");

@@ -12,7 +12,6 @@
 
 mod arrays;
 mod bounds;
-mod marks;
 mod params;
 mod shape;
 

@@ -128,6 +128,7 @@ impl ServerState {
             mcp,
             plugins,
         } = parts.into();
+        skill_roots.set_plugins(plugins.clone());
         let announcer = threads.clone();
         mcp.subscribe(Box::new(move |name, state| {
             announcer.announce(mcp_status::startup_status(name, state).into());

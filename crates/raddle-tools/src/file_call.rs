@@ -12,10 +12,11 @@ use serde::Deserialize;
 use crate::arguments;
 use crate::command;
 use crate::files::{
-    ChangePlan, EditFile, FinalLink, ListFiles, ReadFile, ResolvedPath, Roots, SearchFiles,
-    ViewImage, WriteFile,
+    ChangePlan, EditFile, FinalLink, ListFiles, ReadBytes, ReadFile, ResolvedPath, Roots,
+    SearchFiles, ViewImage, WriteFile,
 };
 use crate::patch::{self, Section};
+use crate::plugin_call::{self, Workspace};
 use crate::shell;
 use crate::tool_call_error::ToolCallError;
 use crate::tool_deps::ToolDeps;
@@ -28,11 +29,15 @@ pub(crate) struct FileCall {
     op: FileOp,
     /// Base of relative paths.
     cwd: PathBuf,
+    /// Whether a plugin makes the call: it reaches nothing outside of the workspace.
+    is_plugins: bool,
 }
 
 enum FileOp {
     Read(ReadFile),
+    ReadBytes(ReadBytes),
     List(ListFiles),
+    ListEntries(ListFiles),
     Search(SearchFiles),
     View(ViewImage),
     Write(WriteFile),
@@ -51,6 +56,9 @@ impl FileCall {
     pub(crate) fn of(settings: &Settings, call: &ToolCall) -> Option<Result<Self, ToolCallError>> {
         let op = match call.tool.as_str() {
             "read_file" => arguments::read(call).map(FileOp::Read),
+            plugin_call::READ => arguments::read(call).map(FileOp::ReadBytes),
+            plugin_call::LIST => arguments::read(call).map(FileOp::ListEntries),
+            plugin_call::WRITE => arguments::read(call).map(FileOp::Write),
             "list_files" => arguments::read(call).map(FileOp::List),
             "search_files" => arguments::read(call).map(FileOp::Search),
             "view_image" => arguments::read(call).map(FileOp::View),
@@ -61,13 +69,21 @@ impl FileCall {
             _ => return None,
         };
         let cwd = PathBuf::from(&settings.cwd);
-        Some(op.map(|what| Self { op: what, cwd }))
+        let is_plugins = plugin_call::counterpart(&call.tool).is_some();
+        Some(op.map(|op| Self {
+            op,
+            cwd,
+            is_plugins,
+        }))
     }
 
     /// Returns the call for a patch that was passed to a shell.
     pub(crate) fn patch(text: String, cwd: PathBuf) -> Self {
-        let op = FileOp::Patch(text);
-        Self { op, cwd }
+        Self {
+            op: FileOp::Patch(text),
+            cwd,
+            is_plugins: false,
+        }
     }
 
     /// Returns the item and the intent. It reads the disk, and may block on it.
@@ -89,16 +105,27 @@ impl FileCall {
             Err(why) => return (shown, ToolIntent::Refused(why.to_string())),
         };
         if let Some(path) = self.reads() {
-            let act = lowered(&roots).and_then(|_rights| read(&roots, path, settings));
+            let act = lowered(&roots).and_then(|_rights| {
+                let (act, resolved) = read(&roots, path, settings)?;
+                self.check_workspace(settings, own, [&resolved])?;
+                Ok(act)
+            });
             let intent = match act {
-                Ok((act, _)) => ToolIntent::Act(act),
+                Ok(act) => ToolIntent::Act(act),
                 Err(why) => ToolIntent::Refused(why.to_string()),
             };
             return (shown, intent);
         }
         let reads = self.read_for_change(&roots);
-        match self.planned(&roots) {
-            Ok((planned, _)) => {
+        // An error of the plan, or a plan without changes, reveals contents of the file.
+        let planned = self.check_target(&roots, settings, own).and_then(|()| {
+            let (planned, _) = self.planned(&roots)?;
+            let targets = planned.files.iter().map(|it| &it.target);
+            self.check_workspace(settings, own, targets)?;
+            Ok(planned)
+        });
+        match planned {
+            Ok(planned) => {
                 let changes = planned.changes();
                 let act = write(&planned, reads, settings);
                 (ItemBody::Patch(Patch { changes }), ToolIntent::Act(act))
@@ -107,6 +134,36 @@ impl FileCall {
             Err(_) if !reads.is_empty() => (shown, ToolIntent::Act(mismatch_act(reads, settings))),
             Err(why) => (shown, ToolIntent::Refused(why.to_string())),
         }
+    }
+
+    /// Rejects the file that a plugin wants to write, if it is outside of the workspace.
+    fn check_target(
+        &self,
+        roots: &Roots,
+        settings: &Settings,
+        own: &[PathBuf],
+    ) -> Result<(), ToolCallError> {
+        let FileOp::Write(it) = &self.op else {
+            return Ok(());
+        };
+        let resolved = roots.resolve(Path::new(&it.path), FinalLink::Follow);
+        self.check_workspace(settings, own, [&resolved.map_err(ToolCallError::new)?])
+    }
+
+    /// Rejects real paths outside of the workspace in a plugin's call. Rules on the act of the call
+    /// are about the same paths, so it runs only while they stay the same.
+    fn check_workspace<'a>(
+        &self,
+        settings: &Settings,
+        own: &[PathBuf],
+        paths: impl IntoIterator<Item = &'a ResolvedPath>,
+    ) -> Result<(), ToolCallError> {
+        if !self.is_plugins {
+            return Ok(());
+        }
+        let workspace = Workspace::of(settings, own);
+        let mut paths = paths.into_iter();
+        paths.try_for_each(|it| workspace.check(&it.plain))
     }
 
     /// Returns the real paths of the files that it reads in order to change or move them.
@@ -142,8 +199,9 @@ impl FileCall {
     fn reads(&self) -> Option<&str> {
         let path = match &self.op {
             FileOp::Read(it) => Some(it.path.as_str()),
+            FileOp::ReadBytes(it) => Some(it.path.as_str()),
             FileOp::View(it) => Some(it.path.as_str()),
-            FileOp::List(it) => it.path.as_deref(),
+            FileOp::List(it) | FileOp::ListEntries(it) => it.path.as_deref(),
             FileOp::Search(it) => it.path.as_deref(),
             FileOp::Write(_) | FileOp::Edit(_) | FileOp::Patch(_) => return None,
         };
@@ -169,9 +227,12 @@ impl FileCall {
             FileOp::Write(it) => it.plan(roots).map_err(ToolCallError::new),
             FileOp::Edit(it) => it.plan(roots).map_err(ToolCallError::new),
             FileOp::Patch(text) => patch::plan(roots, text).map_err(ToolCallError::new),
-            FileOp::Read(_) | FileOp::List(_) | FileOp::Search(_) | FileOp::View(_) => {
-                Err(ToolCallError::new("This call writes nothing."))
-            }
+            FileOp::Read(_)
+            | FileOp::ReadBytes(_)
+            | FileOp::List(_)
+            | FileOp::ListEntries(_)
+            | FileOp::Search(_)
+            | FileOp::View(_) => Err(ToolCallError::new("This call writes nothing.")),
         }
     }
 
@@ -234,7 +295,9 @@ impl FileCall {
         };
         let output = match &self.op {
             FileOp::Read(it) => it.run_at(roots, resolved),
+            FileOp::ReadBytes(it) => it.run_at(roots, resolved).map(|it| it.to_string()),
             FileOp::List(it) => it.run_at(roots, resolved),
+            FileOp::ListEntries(it) => it.entries_at(roots, resolved).map(|it| it.to_string()),
             FileOp::Search(it) => it.run_at(roots, resolved),
             FileOp::View(it) => {
                 return match it.run_at(roots, resolved) {

@@ -13,6 +13,7 @@ mod file_call;
 pub mod files;
 pub mod patch;
 mod plan;
+mod plugin_call;
 mod registry;
 mod rights;
 pub mod shell;

@@ -167,5 +167,8 @@ pub(crate) fn ask_user(call: &ToolCall) -> ToolIntent {
     if ids.len() < questions.len() {
         return ToolIntent::Refused("Give every question an id of its own.".to_owned());
     }
-    ToolIntent::Ask(Ask::Questions(AskQuestions { questions }))
+    ToolIntent::Ask(Ask::Questions(AskQuestions {
+        questions,
+        trust_folder: None,
+    }))
 }

@@ -23,7 +23,7 @@ use crate::files::{EditFile, ListFiles, ReadFile, SearchFiles, ViewImage, WriteF
 use crate::tool_call_error::ToolCallError;
 use crate::tool_deps::{Operator, ToolDeps};
 use crate::turn_diffs::TurnDiffs;
-use crate::{patch, plan, rights, shell};
+use crate::{patch, plan, plugin_call, rights, shell};
 
 /// Dependencies of the tools.
 pub struct Options {
@@ -244,10 +244,11 @@ impl ParsedCall {
     ) -> Option<Result<Self, ToolCallError>> {
         let allows_login = inner.operator.allows_login_shell();
         if let Some(request) = command::parse_request(settings, call, allows_login) {
-            // Models pass patches to a shell too.
+            // Models pass patches to a shell too. A plugin has a method for files.
+            let is_models = call.tool != plugin_call::COMMAND;
             return Some(request.and_then(|request| match request.patch() {
-                Some((text, cwd)) => Ok(Self::FileCall(FileCall::patch(text, cwd))),
-                None => request.check_length().map(Self::Command),
+                Some((text, cwd)) if is_models => Ok(Self::FileCall(FileCall::patch(text, cwd))),
+                _ => request.check_length().map(Self::Command),
             }));
         }
         if let Some(it) = FileCall::of(settings, call) {
@@ -266,9 +267,13 @@ impl ParsedCall {
 }
 
 /// Returns the names of all tools that a call amounts to: a patch passed to a shell is also a
-/// patch.
+/// patch, and a plugin's call is also one of the tool that does the same.
 fn names(settings: &Settings, call: &ToolCall) -> Vec<String> {
     let mut names = vec![call.tool.as_str()];
+    if let Some(counterpart) = plugin_call::counterpart(&call.tool) {
+        names.push(counterpart);
+        return names.into_iter().map(str::to_owned).collect();
+    }
     if let Some(request) = command::parse_request(settings, call, false) {
         names.push("exec_command");
         let is_patch = request.is_ok_and(|it| it.patch().is_some());

@@ -7,7 +7,7 @@ const BYTES_PER_TOKEN: usize = 4;
 const ALL_BYTES_MAX: usize = 4 << 20;
 
 /// Output as it grows, of which only a limited part is kept.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct TruncatedOutput {
     head: String,
     tail: String,

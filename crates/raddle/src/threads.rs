@@ -23,7 +23,7 @@ use raddle_sandbox::{SandboxService, Tier, egress};
 use raddle_server::{AgentDeps, AgentParts, Peers};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 use raddle_tools::{BuiltInTools, HostsError, Operator};
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::{OnceCell, mpsc, watch};
 
 use crate::rules::RuleStore;
 use crate::webhook::HttpWebhook;
@@ -42,29 +42,19 @@ pub(crate) fn open(
 ) -> AgentParts {
     let command_rules = CommandRules::of(&deps, rules.clone());
     let starter = starter_for(&deps, &command_rules);
+    let built_in = tools_for(&deps, command_rules);
     let AgentDeps {
         providers,
-        launcher,
-        sandbox,
-        commands: _,
+        sandbox: sandbox_service,
         mcp,
         hooks,
         plugins,
-        hidden_paths: own,
-        path,
         skills,
+        ..
     } = deps;
-    let sandbox_service = sandbox.clone();
-    let mcp = McpRegistry::new(mcp, starter.clone(), home);
     let plugins = PluginRegistry::new(plugins, starter.clone(), home);
+    let mcp = McpRegistry::new(mcp, starter.clone(), home, plugins.mcp_servers());
     let hooks = InstalledHooks::new(hooks, starter, plugins.clone());
-    let built_in = BuiltInTools::new(raddle_tools::Options {
-        launcher,
-        sandbox,
-        operator: command_rules,
-        own,
-        path,
-    });
     let tools = McpTools::new(Arc::new(built_in), mcp.clone());
     let tools = PluginTools::new(Arc::new(tools), plugins.clone());
     let models = ConfiguredModels::new(providers.clone(), vendor_client);
@@ -106,14 +96,35 @@ pub(crate) fn open(
     }
 }
 
-/// Creates the MCP servers alone, with the dependencies of live threads.
+/// Creates the MCP servers of the configuration alone, with the dependencies of live threads.
 pub(crate) fn mcp_servers(home: &Path, deps: &AgentDeps, rules: RuleStore) -> McpRegistry {
-    McpRegistry::new(deps.mcp.clone(), process_starter(deps, rules), home)
+    let (_, of_plugins) = watch::channel(Vec::new());
+    McpRegistry::new(
+        deps.mcp.clone(),
+        process_starter(deps, rules),
+        home,
+        of_plugins,
+    )
 }
 
 /// Creates the starter of MCP servers, hooks and plugins alone.
 pub(crate) fn process_starter(deps: &AgentDeps, rules: RuleStore) -> ProcessStarter {
     starter_for(deps, &CommandRules::of(deps, rules))
+}
+
+/// Creates the built-in tools alone.
+pub(crate) fn built_in_tools(deps: &AgentDeps, rules: RuleStore) -> BuiltInTools {
+    tools_for(deps, CommandRules::of(deps, rules))
+}
+
+fn tools_for(deps: &AgentDeps, operator: Arc<CommandRules>) -> BuiltInTools {
+    BuiltInTools::new(raddle_tools::Options {
+        launcher: deps.launcher.clone(),
+        sandbox: deps.sandbox.clone(),
+        operator,
+        own: deps.hidden_paths.clone(),
+        path: deps.path.clone(),
+    })
 }
 
 /// Creates the starter of MCP servers, hooks and plugins, which are processes in the sandbox.

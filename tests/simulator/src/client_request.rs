@@ -275,6 +275,7 @@ pub fn environment_briefs(minted: u64) -> Vec<Briefed> {
         topic,
         text,
         sources: Vec::new(),
+        is_asked: false,
     };
     vec![
         brief(Topic::Instructions, format!("rules {}", minted / 31)),

@@ -210,6 +210,7 @@ impl CallScript<'_> {
                 plain(),
                 Some(Ask::Questions(AskQuestions {
                     questions: vec![question()],
+                    trust_folder: None,
                 })),
             ),
             9 => {

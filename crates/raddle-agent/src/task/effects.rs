@@ -15,7 +15,7 @@ use super::tool_questions::TaskQuestions;
 use crate::estimate::UsageMeter;
 use crate::hooks::HookRunner;
 use crate::instructions::instructions;
-use crate::tool_gate::{Approvals, TaskReports, carry_out, tool_failed};
+use crate::tool_gate::{Approvals, CallContext, TaskActs, TaskReports, carry_out, tool_failed};
 use crate::tools::OfferedTools;
 use crate::work::{ModelWork, failed};
 
@@ -34,6 +34,9 @@ impl Task {
                     .turn()
                     .is_some_and(|it| it.kind == TurnKind::Compaction);
                 let is_first_call = thread.turn().is_some_and(|it| it.calls == 1);
+                if is_first_call {
+                    self.ask_trust();
+                }
                 let turn = thread.turn().map(|it| it.id.clone());
                 if self.continuations.0 != turn {
                     self.continuations = (turn.clone(), Arc::default());
@@ -158,6 +161,20 @@ impl Task {
             item: item.clone(),
             clock: self.shared.clock,
         };
+        let questions = Arc::new(questions);
+        let acts = CallContext {
+            gate: self.shared.tool_gate.clone(),
+            hooks: hooks.clone(),
+            turn: turn.clone(),
+            item: open.item.clone(),
+            settings: settings.clone(),
+            granted: thread.granted(),
+            rights: thread.rights(),
+            questions: questions.clone(),
+            reports: reports.clone(),
+            reporter: self.reporter.clone(),
+            clock: self.shared.clock,
+        };
         let job = ToolJob {
             thread: self.id,
             turn,
@@ -165,7 +182,8 @@ impl Task {
             settings,
             authorization: None,
             reports: Box::new(reports),
-            questions: Arc::new(questions),
+            questions,
+            acts: Arc::new(TaskActs(Arc::new(acts))),
             stopped: Box::pin(async move { while stop_signal.changed().await.is_ok() {} }),
         };
         let approvals = Approvals {

@@ -2,7 +2,9 @@
 //! tool.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use raddle_core::ports::{BoxFuture, QuestionSink};
 use raddle_core::{
@@ -101,6 +103,22 @@ impl ToolQuestions {
             let _ = reply.send(resolution);
         }
     }
+
+    /// Waits until a tool no longer needs the answer to an open request, and returns the request.
+    pub(super) async fn abandoned(&mut self) -> RequestNumber {
+        poll_fn(|context| {
+            let mut open = self.open.iter_mut();
+            let mut is_closed =
+                |reply: &mut oneshot::Sender<_>| reply.poll_closed(context).is_ready();
+            let closed = open.find_map(|(request, reply)| is_closed(reply).then_some(*request));
+            let Some(request) = closed else {
+                return Poll::Pending;
+            };
+            self.open.remove(&request);
+            Poll::Ready(request)
+        })
+        .await
+    }
 }
 
 impl Task {
@@ -115,5 +133,15 @@ impl Task {
             let unstored = UnstoredQuestion { token, item, reply };
             self.tool_questions.unstored.push_back(unstored);
         }
+    }
+
+    /// Withdraws a request whose tool no longer needs the answer.
+    pub(super) fn withdraw_question(&mut self, request: RequestNumber) {
+        self.tokens += 1;
+        let command = Command::WithdrawRequest(request);
+        // Without capacity the request stays open until its tool ends.
+        let _ = self
+            .writer
+            .offer(Envelope::command(Token(self.tokens), command));
     }
 }

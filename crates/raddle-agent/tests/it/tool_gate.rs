@@ -1,6 +1,7 @@
 //! Built-in tools: approved, run, stopped, and lost with their owner.
 
 mod many;
+mod plugin_acts;
 mod questions;
 mod recheck;
 
@@ -32,10 +33,10 @@ use crate::{
 
 /// Tools for tests. The argument says what a call does: `prints`, `waits` for the test, `gathers`
 /// with seven others, `hangs` until it is stopped, `ignores` the stop too, `falls` (panics), or
-/// `elicits` an answer of the user.
+/// `elicits` an answer of the user, which it no longer needs once the test says so.
 /// Arguments that begin with `writes` write, and `writes moved` would move a file. With `beyond` in
-/// front, the call goes beyond the sandbox. The tool `type` types its argument, and `ask` asks the
-/// user.
+/// front, the call goes beyond the sandbox. `acts TOOL ARGUMENT` acts as a plugin does. The tool
+/// `type` types its argument, and `ask` asks the user.
 #[derive(Default)]
 pub struct TestTools {
     runs: Mutex<Vec<String>>,
@@ -114,6 +115,7 @@ impl Tools for TestTools {
         if call.tool == "ask" {
             let questions = Ask::Questions(AskQuestions {
                 questions: Vec::new(),
+                trust_folder: None,
             });
             let body = ItemBody::Command(CommandRun::default());
             let intent = Some((body, ToolIntent::Ask(questions)));
@@ -199,6 +201,13 @@ impl Tools for TestTools {
             job.reports.report(Command::AppendText(printed)).await;
             started.notify_one();
             let mut did = format!("did {what}");
+            if let Some((tool, arguments)) = plugin_acts::act_of(&what) {
+                let result = job.acts.run(plugin_acts::act(tool, arguments, job.stopped));
+                let result = result.await;
+                did = format!("{did}: {}", result.output.text);
+                let body = ItemBody::Command(it);
+                return ToolResult::new(result.status, body, Output::text(did));
+            }
             let status = match what.as_str() {
                 "hangs" => {
                     job.stopped.await;
@@ -224,6 +233,11 @@ impl Tools for TestTools {
                     tokio::select! {
                         resolution = job.questions.ask(ask) => {
                             did = format!("{did}: {}", description(&resolution));
+                            ItemStatus::Completed
+                        }
+                        () = go.notified() => {
+                            go.notified().await;
+                            did = format!("{did}: gave up");
                             ItemStatus::Completed
                         }
                         () = job.stopped => ItemStatus::Interrupted,

@@ -182,6 +182,7 @@ impl<'a> ServerSection<'a> {
             network: self.flag("network", true),
             sandbox: self.flag("sandbox", true),
             oauth: self.oauth()?,
+            plugin: None,
         })
     }
 

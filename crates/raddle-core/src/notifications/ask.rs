@@ -143,7 +143,7 @@ pub fn ask(
                 thread_id,
                 turn_id,
                 item_id,
-                is_blocking: true,
+                is_blocking: it.trust_folder.is_none(),
                 questions: questions.collect(),
                 auto_resolution_ms: None,
             })

@@ -16,6 +16,14 @@ pub trait Plugins: fmt::Debug + Send + Sync {
     /// Reads the configuration again. Plugins that may no longer run are stopped.
     fn reload(&self) -> BoxFuture<'_, ()>;
 
+    /// Returns the skills of all plugins that are enabled and trusted, as their files are now.
+    /// Blocks on the disk.
+    fn skills(&self) -> Vec<PluginSkill>;
+
+    /// Reads the file of a skill; `None` if it is none of an enabled plugin whose files are the
+    /// trusted ones. Blocks on the disk.
+    fn skill_text(&self, path: &str) -> Option<String>;
+
     /// Returns all names by which rules can restrain a method of a plugin: those of the tools that
     /// use it, and one of its own.
     fn rule_names<'a>(&'a self, plugin: &'a str, method: &'a str) -> BoxFuture<'a, Vec<String>>;
@@ -136,6 +144,23 @@ pub struct ManifestSummary {
     pub permissions: Vec<String>,
     /// Names of the tools that it offers to the model, as the manifest has them.
     pub tools: Vec<String>,
+    /// Skills in its folder.
+    pub skills: Vec<PluginSkill>,
+    /// Names of the MCP servers that it defines, as threads know them.
+    pub mcp_servers: Vec<String>,
+}
+
+/// A skill of a plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginSkill {
+    /// Id of the plugin.
+    pub plugin: String,
+    /// Name by which the user mentions the skill; it begins with the id of the plugin.
+    pub name: String,
+    /// Purpose of the skill, and when to use it.
+    pub description: String,
+    /// Absolute path of its file.
+    pub path: String,
 }
 
 /// No plugins.
@@ -149,6 +174,14 @@ impl Plugins for NoPlugins {
 
     fn reload(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
+    }
+
+    fn skills(&self) -> Vec<PluginSkill> {
+        Vec::new()
+    }
+
+    fn skill_text(&self, _: &str) -> Option<String> {
+        None
     }
 
     fn rule_names<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Vec<String>> {

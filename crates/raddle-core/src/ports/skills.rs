@@ -10,16 +10,32 @@ pub trait Skills: Debug + Send + Sync {
     /// Reads the file of a skill that was offered in this folder. Returns `None` if that is no
     /// longer possible. Blocks on the disk.
     fn text(&self, cwd: &str, skill: &OfferedSkill) -> Option<String>;
+
+    /// Stores in the operator's configuration whether a folder is trusted. Blocks on the disk.
+    fn decide(&self, folder: &str, is_trusted: bool) -> Result<(), TrustError>;
 }
+
+/// Reason why the trust in a folder was not stored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TrustError(pub String);
 
 /// The skills that apply in a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkillOffer {
     /// Enabled skills that the model may use, sorted by name and path.
     pub skills: Vec<OfferedSkill>,
-    /// Warning for the user that skills of the workspace are withheld, because the operator has
-    /// not said whether the folder is trusted.
-    pub warning: Option<String>,
+    /// Folder whose skills are withheld, because the operator has not said whether it is trusted.
+    pub undecided: Option<UndecidedFolder>,
+}
+
+/// A folder that the operator has not said to be trusted or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndecidedFolder {
+    /// Its absolute path.
+    pub folder: String,
+    /// Warning for the user, with the remedy.
+    pub warning: String,
 }
 
 /// A skill that the model may use.

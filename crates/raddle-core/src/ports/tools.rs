@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BoxFuture, PluginEvent, ToolSpec};
+use super::{BoxFuture, PluginActs, PluginEvent, ToolSpec};
 use crate::policy::{Act, ActKind, ParsedScript};
 use crate::{
     Ask, Command, CommandRun, Item, ItemBody, ItemId, ItemStatus, Output, PlanStep, Resolution,
@@ -130,6 +130,8 @@ pub struct ToolJob {
     pub reports: Box<dyn ReportSink>,
     /// Asks the user while the tool runs.
     pub questions: Arc<dyn QuestionSink>,
+    /// Acts of a plugin that answers the call.
+    pub acts: Arc<dyn PluginActs>,
     /// Completes once the tool must stop.
     pub stopped: BoxFuture<'static, ()>,
 }
@@ -171,8 +173,8 @@ pub trait ReportSink: Send + Sync {
 /// Sends questions of a running tool to the user.
 pub trait QuestionSink: Send + Sync {
     /// Asks the user, and returns how the request was resolved. The request is stored and sent to
-    /// clients like an approval, and is withdrawn when the tool ends. Where the settings forbid
-    /// asking, it is declined without a request.
+    /// clients like an approval, and is withdrawn when the tool ends or the future is dropped.
+    /// Where the settings forbid asking, it is declined without a request.
     fn ask(&self, ask: Ask) -> BoxFuture<'static, Resolution>;
 }
 

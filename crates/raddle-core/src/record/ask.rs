@@ -86,7 +86,15 @@ impl Ask {
         matches!(
             self,
             Self::Tool(_) | Self::Questions(_) | Self::Elicitation(_)
-        )
+        ) && self.trust_folder().is_none()
+    }
+
+    /// Returns the folder that the request asks the user to trust. No turn waits for the answer.
+    pub fn trust_folder(&self) -> Option<&str> {
+        match self {
+            Self::Questions(it) => it.trust_folder.as_deref(),
+            _ => None,
+        }
     }
 }
 
@@ -146,11 +154,14 @@ pub struct AskPermissions {
 }
 
 /// Questions to the user.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskQuestions {
     /// The questions, in order.
     pub questions: Vec<UserQuestion>,
+    /// Folder that the answer trusts or does not trust, if Raddle itself asks about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust_folder: Option<String>,
 }
 
 /// One question to the user.

@@ -160,6 +160,9 @@ impl ApprovalPolicy {
     /// Key of the questions of MCP servers, and of approvals of their tools.
     pub const MCP: &str = "mcp_elicitations";
 
+    /// Key of the question whether the folder of skills is trusted.
+    pub const SKILLS: &str = "skill_approval";
+
     /// Whether the user may be asked about this kind, a key of the granular policy.
     pub fn may_ask(&self, kind: &str) -> bool {
         match self {

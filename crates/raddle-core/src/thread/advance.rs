@@ -134,7 +134,7 @@ impl Thread {
         }
         let mut bodies = closing::end_items(self, turn, ItemSelection::AllButRunning, None, now);
         let end = TurnEnd::Failed(failure);
-        bodies.extend(closing::turn_ended(turn, end, now));
+        bodies.extend(closing::turn_ended(self, turn, end, now));
         bodies
     }
 
@@ -150,7 +150,7 @@ impl Thread {
                 }
                 cause => TurnEnd::Interrupted(cause.clone()),
             };
-            return closing::turn_ended(turn, end, now);
+            return closing::turn_ended(self, turn, end, now);
         }
         if now.is_over(since, since.plus_ms(STOP_MS_MAX)) {
             return closing::end_items(self, turn, ItemSelection::Running, None, now);
@@ -172,7 +172,7 @@ impl Thread {
             if crate::bugs::planted(crate::bugs::Bug::UnendedTurn) && turn.calls > 2 {
                 return Vec::new();
             }
-            return closing::turn_ended(turn, TurnEnd::Completed {}, now);
+            return closing::turn_ended(self, turn, TurnEnd::Completed {}, now);
         }
         if let Some(spending) = self.exhausted_for_call(now) {
             return self.fail(turn, Failure::budget_exhausted(spending), now);

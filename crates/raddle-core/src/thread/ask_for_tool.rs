@@ -1,7 +1,9 @@
 //! A running tool asks the user something. The request ends with the tool.
 
 use super::{Decision, Thread};
-use crate::{AskForTool, Event, Refusal, RequestOpened};
+use crate::{
+    AskForTool, Event, Refusal, RequestNumber, RequestOpened, RequestResolved, Resolution,
+};
 
 pub(super) fn decide(thread: &Thread, it: AskForTool) -> Result<Decision, Refusal> {
     let turn = thread.turn.as_ref().ok_or(Refusal::ToolNotRunning)?;
@@ -20,4 +22,18 @@ pub(super) fn decide(thread: &Thread, it: AskForTool) -> Result<Decision, Refusa
         approve_on_timeout: false,
     };
     Ok(vec![Event::RequestOpened(opened).into()].into())
+}
+
+/// Withdraws a request of a tool that runs and no longer needs the answer.
+pub(super) fn withdraw(thread: &Thread, request: RequestNumber) -> Result<Decision, Refusal> {
+    let open = thread.requests.get(&request).ok_or(Refusal::NoRequest)?;
+    if !thread.open_item(&open.item).is_some_and(|it| it.started) {
+        return Err(Refusal::ToolNotRunning);
+    }
+    let resolved = RequestResolved {
+        request,
+        resolution: Resolution::Withdrawn {},
+        grant: None,
+    };
+    Ok(vec![Event::RequestResolved(resolved).into()].into())
 }

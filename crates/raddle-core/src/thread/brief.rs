@@ -23,6 +23,14 @@ impl Thread {
         self.changed_briefs(briefs)
     }
 
+    /// Whether skills of the workspace are withheld, because the operator has not said whether it is
+    /// trusted.
+    pub fn withholds_skills(&self) -> bool {
+        let brief = self.briefs.get(&Topic::WithheldSkills);
+        let digest = brief.and_then(|it| it.digest);
+        digest.is_some_and(|it| it != EMPTY_DIGEST)
+    }
+
     fn is_changed(&self, it: &Briefed) -> bool {
         match self.briefs.get(&it.topic) {
             Some(known) => known.digest != Some(digest(it)),
@@ -31,10 +39,13 @@ impl Thread {
     }
 }
 
-/// Hash of a note's text: FNV-1a. The text itself would stay in memory with every thread.
+/// Hash of an empty text.
+const EMPTY_DIGEST: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// Hash of a note: FNV-1a. The text itself would stay in memory with every thread.
 pub(super) fn digest(it: &Briefed) -> u64 {
-    let bytes = it.text.bytes();
-    bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+    let bytes = it.text.bytes().chain(it.is_asked.then_some(1));
+    bytes.fold(EMPTY_DIGEST, |sum, byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }

@@ -189,13 +189,19 @@ pub(super) fn end_all(
         now,
     ));
     bodies.extend(end_items(thread, turn, ItemSelection::Running, None, now));
-    bodies.extend(turn_ended(turn, end, now));
+    bodies.extend(turn_ended(thread, turn, end, now));
     bodies
 }
 
 /// Ends the turn, after its review if there is one.
-pub(super) fn turn_ended(turn: &OpenTurn, end: TurnEnd, now: Timestamp) -> Vec<RecordBody> {
-    let mut bodies = super::review::exit_review(turn, now);
+pub(super) fn turn_ended(
+    thread: &Thread,
+    turn: &OpenTurn,
+    end: TurnEnd,
+    now: Timestamp,
+) -> Vec<RecordBody> {
+    let mut bodies: Vec<RecordBody> = super::ask_trust::withdrawn(thread).collect();
+    bodies.extend(super::review::exit_review(turn, now));
     bodies.push(
         Event::TurnEnded(TurnEnded {
             turn: turn.id.clone(),
@@ -241,7 +247,7 @@ pub(super) fn recover(
         rest(&mut bodies);
         let message = format!("{lost} owners of this turn died; it is not continued");
         let failure = Failure::new(crate::FailureKind::RecoveryLimit, message);
-        bodies.extend(turn_ended(turn, TurnEnd::Failed(failure), now));
+        bodies.extend(turn_ended(thread, turn, TurnEnd::Failed(failure), now));
     } else if turn.stopping.is_some() {
         rest(&mut bodies);
     } else if thread.settings.recovery.unwrap_or(default_recovery) == Recovery::Interrupt {

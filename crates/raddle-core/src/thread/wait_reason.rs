@@ -41,6 +41,8 @@ impl Thread {
             Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_) | Ask::Permissions(_) => {
                 Some(WaitReason::Approval(tool_ref(&open.item)))
             }
+            // The turn does not wait for it.
+            _ if open.ask.trust_folder().is_some() => None,
             Ask::Questions(_) | Ask::Elicitation(_) => {
                 Some(WaitReason::Question(tool_ref(&open.item)))
             }

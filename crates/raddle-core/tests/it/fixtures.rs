@@ -106,11 +106,12 @@ fn briefs(words: &[String]) -> Vec<Briefed> {
             "in" => Topic::Environment,
             "offering" => Topic::Skills,
             "using" => Topic::SkillTexts,
-            "withholding" => Topic::WithheldSkills,
+            "withholding" | "asking-about" => Topic::WithheldSkills,
             other => panic!("no such topic: {other}"),
         },
         text: pair[1].clone(),
         sources: Vec::new(),
+        is_asked: pair[0] == "asking-about",
     });
     pairs.collect()
 }
@@ -206,7 +207,7 @@ fn admission(words: &[String], what: &str, text: &str, now: Timestamp) -> Admiss
         "ask" => Admission::Ask {
             ask: match what {
                 "patch" => Ask::Patch(AskPatch::default()),
-                "questions" => Ask::Questions(AskQuestions { questions: vec![] }),
+                "questions" => Ask::Questions(AskQuestions::default()),
                 "rights" => Ask::Permissions(AskPermissions {
                     cwd: "/w".to_owned(),
                     reason: None,
@@ -267,6 +268,9 @@ fn answer(words: &[String]) -> RequestAnswer {
         },
         "answers" => RequestAnswer::Answers {
             answers: BTreeMap::from([("q".to_owned(), vec![words[1].clone()])]),
+        },
+        "trusts" => RequestAnswer::Answers {
+            answers: BTreeMap::from([("trust".to_owned(), vec!["Trust".to_owned()])]),
         },
         other => panic!("no such answer: {other}"),
     }
@@ -422,6 +426,12 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             }),
             expires_at: None,
         })),
+        "asks-trust" => Command::AskTrust(AskTrust {
+            item: word(1).into(),
+            folder: word(2).to_owned(),
+            expires_at: None,
+        }),
+        "withdraws" => Command::WithdrawRequest(RequestNumber(word(1).parse().expect("a request"))),
         "answer" => Command::AnswerRequest(Box::new(AnswerRequest {
             request: RequestNumber(word(1).parse().expect("a request")),
             by: word(2).to_owned(),

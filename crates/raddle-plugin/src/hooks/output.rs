@@ -5,8 +5,11 @@ use serde_json::Value;
 
 use super::process::HookExit;
 
-/// Limit: text that one hook adds for the model; beyond it, the rest is dropped.
+/// Limit: text of one hook for the model or the user; beyond it, the rest is dropped.
 const CONTEXT_BYTES_MAX: usize = 10_000;
+
+/// Limit: input of a tool that one hook changes, as JSON; beyond it, the hook has failed.
+const INPUT_BYTES_MAX: usize = 256 << 10;
 
 /// Exit status with which a hook rejects; its stderr is the reason.
 const REJECTED: i32 = 2;
@@ -32,6 +35,19 @@ impl Decision {
             entries: vec![HookEntry::Error(error)],
             ..Self::default()
         }
+    }
+
+    /// Denies what a hook that failed was to decide on.
+    pub(super) fn blocking_if_failed(mut self, key: &str) -> Self {
+        let mut errors = self.entries.iter().filter_map(|it| match it {
+            HookEntry::Error(error) => Some(error),
+            _ => None,
+        });
+        if let Some(error) = errors.next() {
+            let reason = format!("The hook {key} failed, and blocks what it cannot check: {error}");
+            self.ruling = HookRuling::Deny(reason);
+        }
+        self
     }
 
     pub(super) fn has_failed(&self) -> bool {
@@ -86,7 +102,7 @@ impl Decision {
     fn of_answer(event: HookEvent, answer: &Value) -> Self {
         let text = |value: &Value, key: &str| {
             let text = value.get(key).and_then(Value::as_str);
-            text.filter(|it| !it.is_empty()).map(str::to_owned)
+            text.filter(|it| !it.is_empty()).map(shortened)
         };
         let specific = &answer["hookSpecificOutput"];
         let reason = text(specific, "permissionDecisionReason").or_else(|| text(answer, "reason"));
@@ -129,6 +145,10 @@ impl Decision {
         {
             if !input.is_object() {
                 return Self::failed("its `updatedInput` must be an object".to_owned());
+            }
+            if input.to_string().len() > INPUT_BYTES_MAX {
+                let why = format!("its `updatedInput` is longer than {INPUT_BYTES_MAX} bytes");
+                return Self::failed(why);
             }
             decision.updated_input = Some(input.clone());
         }

@@ -59,6 +59,9 @@ impl ConnectError {
                  the agent may write"
             }
             Self::Launch(LaunchError::WholeDisk) => "go to another folder",
+            Self::Launch(LaunchError::Writable(_)) => {
+                "keep plugins outside of the folders that the agent may write"
+            }
             Self::Launch(_) => "run `raddle doctor`, which checks the sandbox and the folders",
             Self::Handshake(_) => {
                 "check that `command` and `args` start an MCP server on stdio, or that `url` is \

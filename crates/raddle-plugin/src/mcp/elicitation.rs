@@ -28,12 +28,24 @@ const ASKED_MAX: usize = 32;
 /// The calls of one server that have no result, and their questions.
 pub(crate) struct Elicitations {
     server: String,
-    calls: Mutex<BTreeMap<u64, Arc<CallQuestions>>>,
-    /// Number of open reads, which are no calls of tools.
-    reads: Mutex<usize>,
+    uses: Mutex<OpenUses>,
     next: AtomicU64,
     /// Number of questions that were declined without a request to the user.
     declined: AtomicU64,
+}
+
+/// Uses of a server that have no result.
+#[derive(Default)]
+struct OpenUses {
+    calls: BTreeMap<u64, Arc<CallQuestions>>,
+    /// Number of reads, which are no calls of tools.
+    reads: usize,
+}
+
+impl OpenUses {
+    fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.reads == 0
+    }
 }
 
 /// User behind a call.
@@ -63,15 +75,14 @@ impl Elicitations {
     pub(crate) fn new(server: String) -> Arc<Self> {
         Arc::new(Self {
             server,
-            calls: Mutex::default(),
-            reads: Mutex::default(),
+            uses: Mutex::default(),
             next: AtomicU64::new(0),
             declined: AtomicU64::new(0),
         })
     }
 
-    fn calls(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<CallQuestions>>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    fn uses(&self) -> MutexGuard<'_, OpenUses> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a call. Without a user its questions are declined.
@@ -82,7 +93,7 @@ impl Elicitations {
             asked: AtomicUsize::new(0),
             open: watch::Sender::new(0),
         });
-        self.calls().insert(number, call.clone());
+        self.uses().calls.insert(number, call.clone());
         let server = self.clone();
         CallElicitations {
             entry: Arc::new(CallEntry { server, number }),
@@ -90,19 +101,26 @@ impl Elicitations {
         }
     }
 
-    fn reads(&self) -> MutexGuard<'_, usize> {
-        self.reads.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a read, such as that of a resource. It has no questions.
     pub(crate) fn add_read(self: &Arc<Self>) -> OpenRead {
-        *self.reads() += 1;
+        self.uses().reads += 1;
         OpenRead(self.clone())
     }
 
     /// Whether a call or a read has no result.
     pub(crate) fn has_calls(&self) -> bool {
-        !self.calls().is_empty() || *self.reads() > 0
+        !self.uses().is_empty()
+    }
+
+    /// Runs something unless a call or a read has no result. None is added meanwhile. Returns
+    /// whether it ran.
+    pub(crate) fn if_unused(&self, run: impl FnOnce()) -> bool {
+        let uses = self.uses();
+        let is_unused = uses.is_empty();
+        if is_unused {
+            run();
+        }
+        is_unused
     }
 
     /// Asks the user a question that arrived as a request of the server. Revisions of the protocol
@@ -119,7 +137,8 @@ impl Elicitations {
 
     /// Returns the newest call, if all open calls belong to one thread.
     fn only_call(&self) -> Result<Arc<CallQuestions>, DeclineReason> {
-        let calls = self.calls();
+        let uses = self.uses();
+        let calls = &uses.calls;
         let newest = calls.values().next_back().ok_or(DeclineReason::NoCall)?;
         let mut threads = Vec::new();
         for call in calls.values() {
@@ -164,7 +183,7 @@ pub(crate) struct OpenRead(Arc<Elicitations>);
 
 impl Drop for OpenRead {
     fn drop(&mut self) {
-        *self.0.reads() -= 1;
+        self.0.uses().reads -= 1;
     }
 }
 
@@ -183,7 +202,7 @@ struct CallEntry {
 
 impl Drop for CallEntry {
     fn drop(&mut self) {
-        self.server.calls().remove(&self.number);
+        self.server.uses().calls.remove(&self.number);
     }
 }
 

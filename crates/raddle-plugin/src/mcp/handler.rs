@@ -42,7 +42,7 @@ pub(crate) struct Handler {
 
 impl Handler {
     /// Asks the user, until the server has ended. The connection waits for the handlers of a server
-    /// that has ended before it fails the calls, and only their failure withdraws the question.
+    /// that has ended before it fails the calls.
     pub(super) async fn ask(&self, request: ElicitRequestParams) -> ElicitResult {
         tokio::select! {
             biased;
@@ -64,9 +64,14 @@ impl ClientHandler for Handler {
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,
-        _: RequestContext<RoleClient>,
+        context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        Ok(self.ask(request).await)
+        tokio::select! {
+            biased;
+            result = self.ask(request) => Ok(result),
+            // The server has cancelled its request, so the result is not sent.
+            () = context.ct.cancelled() => Ok(ElicitResult::new(ElicitationAction::Cancel)),
+        }
     }
 
     async fn on_progress(

@@ -15,7 +15,7 @@ use tracing::Instrument;
 
 use super::call::OpenCalls;
 use super::connection::{ConnectError, Connection, OpenProcess, connect};
-use super::elicitation::Elicitations;
+use super::elicitation::{CallElicitations, CallUser, Elicitations, OpenRead};
 use super::handler::Handler;
 use super::launch::LaunchDeps;
 use super::tool_changes;
@@ -91,14 +91,8 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// Starts an instance in the background.
-    pub(crate) fn start(
-        deps: Arc<LaunchDeps>,
-        server: Arc<McpServer>,
-        settings: Settings,
-        listener: Arc<OnceLock<McpListener>>,
-    ) -> Arc<Self> {
-        let instance = Arc::new(Self {
+    fn new(server: Arc<McpServer>, listener: Arc<OnceLock<McpListener>>) -> Self {
+        Self {
             elicitations: Elicitations::new(server.name.clone()),
             server,
             calls: Arc::default(),
@@ -107,7 +101,17 @@ impl Instance {
             stop: watch::Sender::new(false),
             retry: Notify::new(),
             listener,
-        });
+        }
+    }
+
+    /// Starts an instance in the background.
+    pub(crate) fn start(
+        deps: Arc<LaunchDeps>,
+        server: Arc<McpServer>,
+        settings: Settings,
+        listener: Arc<OnceLock<McpListener>>,
+    ) -> Arc<Self> {
+        let instance = Arc::new(Self::new(server, listener));
         let span = tracing::info_span!(parent: None, "mcp_server", server = instance.server.name);
         let supervisor = Supervisor {
             instance: instance.clone(),
@@ -187,26 +191,62 @@ impl Instance {
     /// Stops the instance, and waits until its process has ended.
     pub(crate) async fn stop(&self) {
         self.stop.send_replace(true);
+        self.stopped().await;
+    }
+
+    /// Waits until the instance is stopped.
+    pub(crate) async fn stopped(&self) {
         let mut receiver = self.state.subscribe();
         let _ = receiver
             .wait_for(|it| matches!(it, InstanceState::Stopped))
             .await;
     }
 
-    fn is_idle(&self) -> bool {
+    /// Adds a call, which keeps the instance from being stopped while idle. Returns the session
+    /// for it, or `None` if the server is not connected, or is about to stop or start again.
+    pub(crate) fn open_call(
+        &self,
+        user: Option<CallUser>,
+    ) -> Option<(Arc<Session>, CallElicitations)> {
+        let call = self.elicitations.add_call(user);
+        // A stop or a restart that was decided before does not wait for the call.
+        let session = self.usable_session()?;
+        Some((session, call))
+    }
+
+    /// Adds a read, like [`Instance::open_call`].
+    pub(crate) fn open_read(&self) -> Option<(Arc<Session>, OpenRead)> {
+        let read = self.elicitations.add_read();
+        let session = self.usable_session()?;
+        Some((session, read))
+    }
+
+    /// Returns the session of a server that is connected, and not about to stop or start again.
+    fn usable_session(&self) -> Option<Arc<Session>> {
+        match self.state() {
+            InstanceState::Ready(session) if !self.is_stopped() => Some(session),
+            _ => None,
+        }
+    }
+
+    /// Decides to stop if nothing uses the instance. Returns whether it did.
+    fn stop_if_idle(&self) -> bool {
         let last_used = *self
             .last_used
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         // A call whose server waits for the user is not open on the connection.
-        !self.elicitations.has_calls() && last_used.elapsed() > IDLE_MAX
+        let stop = || {
+            self.stop.send_replace(true);
+        };
+        last_used.elapsed() > IDLE_MAX && self.elicitations.if_unused(stop)
     }
 
     /// Waits until it must stop: on request, or because nobody uses it.
     async fn must_stop(&self) {
         let mut stop = self.stop.subscribe();
         let idle = async {
-            while !self.is_idle() {
+            while !self.stop_if_idle() {
                 sleep(IDLE_CHECK).await;
             }
         };
@@ -214,7 +254,6 @@ impl Instance {
             _ = stop.wait_for(|it| *it) => {}
             () = idle => {
                 tracing::info!("an MCP server that nobody uses is stopped");
-                self.stop.send_replace(true);
             }
         }
     }
@@ -450,3 +489,6 @@ async fn outdated(process: Option<&OpenProcess>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,10 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use raddle_config::{McpConfig, McpServer, McpTransport, thread_policy};
+use raddle_config::{McpConfig, McpPlugin, McpServer, McpTransport, thread_policy};
 use raddle_core::Settings;
 use raddle_model::ModelClient;
-use raddle_sandbox::{Confinement, Launch, Network, Policy, ProgramError, named_program};
+use raddle_sandbox::{
+    Confinement, Launch, Network, Policy, ProgramError, SandboxRules, named_program,
+};
 
 use super::tool_name::folder_name;
 use crate::process::{self, NetworkAccess, ProcessError, ProcessStarter, SandboxedProcess};
@@ -38,6 +40,8 @@ pub(crate) enum LaunchError {
     Limits(String),
     #[error("the thread's folder is the whole disk; start the thread in a folder")]
     WholeDisk,
+    #[error("{} lies in a folder that the agent may write; move it", .0.display())]
+    Writable(PathBuf),
     #[error("its cache folder {} cannot be created: {error}", path.display())]
     Cache {
         path: PathBuf,
@@ -93,6 +97,9 @@ impl LaunchDeps {
         if let Some(objection) = operator.objection_to_settings(settings) {
             return Err(LaunchError::Limits(objection));
         }
+        if let Some(plugin) = &server.plugin {
+            return self.prepare_of_plugin(plugin, &server.transport, settings, path);
+        }
         let mut confinement = self.confinement(server, settings)?;
         if confinement.policy == Policy::FullAccess {
             let words: Vec<String> = [command].into_iter().chain(args).cloned().collect();
@@ -117,6 +124,70 @@ impl LaunchDeps {
             env: variables(&server.transport, program.path, &cache),
         };
         Ok((launch, confinement))
+    }
+
+    /// Returns the launch of a plugin's server, in the folder of the plugin. Its process gets no more
+    /// than that of a plugin: it can write no files, and has no network.
+    fn prepare_of_plugin(
+        &self,
+        plugin: &McpPlugin,
+        transport: &McpTransport,
+        settings: &Settings,
+        path: &OsStr,
+    ) -> Result<(Launch, Confinement), LaunchError> {
+        let McpTransport::Stdio {
+            command, args, env, ..
+        } = transport
+        else {
+            return Err(LaunchError::Internal);
+        };
+        let ProcessStarter { operator, own, .. } = &self.starter;
+        let writable = self.writable_beside(plugin, settings)?;
+        // A path is relative to the folder of the plugin.
+        let name = match command.contains('/') {
+            true => plugin.folder.join(command).to_string_lossy().into_owned(),
+            false => command.clone(),
+        };
+        let program = named_program(&name, path, &writable);
+        let program = program.map_err(|error| LaunchError::Program {
+            command: command.clone(),
+            error,
+        })?;
+        let mut variables = process::variables(program.path);
+        variables.retain(|(name, _)| name.to_str().is_none_or(|it| !env.contains_key(it)));
+        variables.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
+        let launch = Launch {
+            program: program.file.into(),
+            args: args.iter().map(OsString::from).collect(),
+            cwd: plugin.folder.clone(),
+            env: variables,
+        };
+        let mut rules = SandboxRules::read_only();
+        rules.hide_own(own);
+        let confinement = Confinement {
+            policy: Policy::Confined(rules),
+            network: None,
+            accepts_second_tier: operator.accepts_second(),
+        };
+        Ok((launch, confinement))
+    }
+
+    /// Returns the folders that an agent with these settings may write. Rejects those of which one
+    /// contains the folder of a plugin: the agent could change its server. It may block on the disk.
+    pub(super) fn writable_beside(
+        &self,
+        plugin: &McpPlugin,
+        settings: &Settings,
+    ) -> Result<Vec<PathBuf>, LaunchError> {
+        let mut writable = self.starter.operator.workspaces(settings);
+        let real = writable
+            .iter()
+            .filter_map(|it| std::fs::canonicalize(it).ok());
+        writable.extend(real.collect::<Vec<_>>());
+        match writable.iter().any(|it| plugin.folder.starts_with(it)) {
+            true => Err(LaunchError::Writable(plugin.folder.clone())),
+            false => Ok(writable),
+        }
     }
 
     /// Returns the cache folder of a server. A server without a sandbox shares none with a

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use futures_util::future::join_all;
-use raddle_config::{McpConfig, McpProblem, McpServer, McpTransport};
+use raddle_config::{McpConfig, McpProblem, McpServer, McpServers as McpSections, McpTransport};
 use raddle_core::Settings;
 use raddle_core::ports::{
     BoxFuture, McpAuth, McpError, McpListener, McpLogin, McpServerSnapshot, McpServerState,
@@ -20,13 +20,13 @@ use rmcp::model::{PaginatedRequestParams, ReadResourceRequestParams};
 use rmcp::{Peer, RoleClient};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::call::Call;
 use super::connection::ConnectError;
-use super::elicitation::OpenRead;
 use super::instance::{Instance, InstanceState, Session};
-use super::launch::LaunchDeps;
+use super::launch::{LaunchDeps, LaunchError};
 use super::login;
 use super::tool_name::restraining_names;
 use super::tool_table::McpTool;
@@ -39,6 +39,9 @@ const SNAPSHOT_WAIT: Duration = Duration::from_secs(5);
 /// Resources of a server that a snapshot contains.
 const RESOURCES_PAGES_MAX: usize = 5;
 
+/// The MCP servers that enabled and trusted plugins define, as they are now.
+pub type PluginServers = watch::Receiver<Vec<Arc<McpServer>>>;
+
 /// The MCP servers of this process. Cheap to clone.
 #[derive(Clone)]
 pub struct McpRegistry {
@@ -47,6 +50,8 @@ pub struct McpRegistry {
 
 struct Inner {
     deps: Arc<LaunchDeps>,
+    /// The servers of the plugins that are enabled and trusted.
+    of_plugins: PluginServers,
     instances: Mutex<HashMap<InstanceKey, Arc<Instance>>>,
     listener: Arc<OnceLock<McpListener>>,
 }
@@ -95,8 +100,14 @@ pub(crate) struct ConnectedTool {
 impl McpRegistry {
     /// Creates the registry; nothing is started yet.
     ///
-    /// `home` contains the logins at servers, and a cache folder for each server.
-    pub fn new(config: McpConfig, starter: ProcessStarter, home: &Path) -> Self {
+    /// `home` contains the logins at servers, and a cache folder for each server. `of_plugins` are
+    /// the servers that plugins define.
+    pub fn new(
+        config: McpConfig,
+        starter: ProcessStarter,
+        home: &Path,
+        of_plugins: PluginServers,
+    ) -> Self {
         let deps = LaunchDeps {
             config,
             starter,
@@ -107,6 +118,7 @@ impl McpRegistry {
         Self {
             inner: Arc::new(Inner {
                 deps: Arc::new(deps),
+                of_plugins,
                 instances: Mutex::default(),
                 listener: Arc::default(),
             }),
@@ -118,10 +130,28 @@ impl McpRegistry {
         instances.unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds the servers of plugins to those of the configuration. None replaces one of these.
+    fn with_plugins(&self, config: &McpSections) -> Vec<Arc<McpServer>> {
+        let mut servers = config.servers.clone();
+        let of_plugins = self.inner.of_plugins.borrow();
+        if !of_plugins.is_empty() {
+            let names = config.names();
+            let added = of_plugins.iter().filter(|it| !names.contains(&it.name));
+            servers.extend(added.cloned());
+            servers.sort_by(|first, second| first.name.cmp(&second.name));
+        }
+        servers
+    }
+
+    /// Returns all servers, sorted by name.
+    fn servers(&self) -> Vec<Arc<McpServer>> {
+        self.with_plugins(&self.inner.deps.config.current())
+    }
+
     /// Returns the instance of each enabled server for threads with these settings, in the order
     /// of names. Those that do not run are started in the background.
     pub(crate) fn of_thread(&self, settings: &Settings) -> Vec<Arc<Instance>> {
-        let servers = self.inner.deps.config.current().servers;
+        let servers = self.servers();
         if servers.is_empty() {
             return Vec::new();
         }
@@ -135,7 +165,12 @@ impl McpRegistry {
             let instance = instances.entry(key).or_insert_with(|| {
                 let listener = self.inner.listener.clone();
                 let deps = self.inner.deps.clone();
-                Instance::start(deps, server.clone(), settings.clone(), listener)
+                let instance = Instance::start(deps, server.clone(), settings.clone(), listener);
+                if server.plugin.is_some() {
+                    let of_plugins = self.inner.of_plugins.clone();
+                    tokio::spawn(stop_when_withdrawn(instance.clone(), of_plugins));
+                }
+                instance
             });
             instance.touch();
             instance.clone()
@@ -165,7 +200,7 @@ impl McpRegistry {
         if let Some(settings) = settings {
             return self.of_thread(settings);
         }
-        let current = self.inner.deps.config.current().servers;
+        let current = self.servers();
         let is_running = |server: &Arc<McpServer>| {
             let instances = self.instances();
             let mut running = instances.iter().filter(|(_, it)| !it.is_stopped());
@@ -185,7 +220,7 @@ impl McpRegistry {
 
     /// Returns the instances that run for threads with one of these settings, one of each server.
     fn existing(&self, threads: &[Settings]) -> Vec<Arc<Instance>> {
-        let servers = self.inner.deps.config.current().servers;
+        let servers = self.servers();
         let instances = self.instances();
         let of_server = |server: &Arc<McpServer>| {
             let keys = threads
@@ -212,6 +247,22 @@ impl McpRegistry {
         tools.next()
     }
 
+    /// Returns why a thread may not use a server now, if it is one of a plugin. Unlike its process,
+    /// the check considers the rights that the user has granted since.
+    pub(crate) async fn objection(
+        &self,
+        server: &Arc<McpServer>,
+        settings: &Settings,
+    ) -> Option<LaunchError> {
+        server.plugin.as_ref()?;
+        let (deps, server, settings) = (self.inner.deps.clone(), server.clone(), settings.clone());
+        let checked = tokio::task::spawn_blocking(move || {
+            let plugin = server.plugin.as_ref()?;
+            deps.writable_beside(plugin, &settings).err()
+        });
+        checked.await.unwrap_or(Some(LaunchError::Internal))
+    }
+
     /// Returns the connected instance of a server.
     async fn connected(
         &self,
@@ -234,20 +285,21 @@ impl McpRegistry {
         })
     }
 
-    /// Returns the connected instance of a server, which is not started again for an approved
-    /// command before the read is dropped.
-    async fn connected_to_read(
+    /// Uses the connected instance of a server. One that is stopped or started again meanwhile is
+    /// waited for.
+    async fn connected_for<T>(
         &self,
         settings: Option<&Settings>,
         server: &str,
-    ) -> Result<(Arc<Instance>, Arc<Session>, OpenRead), McpError> {
+        open: impl Fn(&Instance) -> Option<(Arc<Session>, T)>,
+    ) -> Result<(Arc<Instance>, Arc<Session>, T), McpError> {
         loop {
-            let (instance, session) = self.connected(settings, server).await?;
-            let read = instance.elicitations.add_read();
-            // A restart that was decided before does not wait for the read.
-            if matches!(instance.state(), InstanceState::Ready(_)) {
-                return Ok((instance, session, read));
+            let (instance, _) = self.connected(settings, server).await?;
+            if let Some((session, opened)) = open(&instance) {
+                return Ok((instance, session, opened));
             }
+            // The supervisor of the instance may run on this thread.
+            tokio::task::yield_now().await;
         }
     }
 }
@@ -288,6 +340,19 @@ impl McpRegistry {
     }
 }
 
+/// Stops an instance once its plugin no longer defines the server: it was disabled, removed or
+/// changed.
+async fn stop_when_withdrawn(instance: Arc<Instance>, mut of_plugins: PluginServers) {
+    let withdrawn = async {
+        let is_withdrawn = |all: &Vec<Arc<McpServer>>| !all.contains(&instance.server);
+        let _ = of_plugins.wait_for(is_withdrawn).await;
+    };
+    tokio::select! {
+        () = withdrawn => instance.stop().await,
+        () = instance.stopped() => {}
+    }
+}
+
 /// Returns a digest of everything that a server's configuration contains.
 pub(crate) fn identity(server: &McpServer) -> String {
     let mut hasher = DigestHasher(Sha256::new());
@@ -323,7 +388,8 @@ impl McpServers for McpRegistry {
             };
             let instances = &self.of(settings);
             let deadline = Instant::now() + SNAPSHOT_WAIT;
-            let snapshots = servers.servers.iter().map(|server| async move {
+            let all = self.with_plugins(&servers);
+            let snapshots = all.iter().map(|server| async move {
                 let instance = instances.iter().find(|it| it.server.name == server.name);
                 if let Some(instance) = instance {
                     let _ = timeout_at(deadline, instance.settled()).await;
@@ -370,7 +436,8 @@ impl McpServers for McpRegistry {
             let config = self.inner.deps.config.clone();
             let loaded = tokio::task::spawn_blocking(move || config.refresh()).await;
             let Ok(Ok(loaded)) = loaded else { return };
-            let is_current = |key: &InstanceKey| loaded.servers.contains(&key.server);
+            let servers = self.with_plugins(&loaded);
+            let is_current = |key: &InstanceKey| servers.contains(&key.server);
             let outdated: Vec<Arc<Instance>> = {
                 let mut instances = self.instances();
                 let outdated = instances.extract_if(|key, _| !is_current(key));
@@ -389,7 +456,9 @@ impl McpServers for McpRegistry {
         uri: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Value>, McpError>> {
         Box::pin(async move {
-            let connected = self.connected_to_read(settings, server).await?;
+            let connected = self
+                .connected_for(settings, server, Instance::open_read)
+                .await?;
             let (instance, session, _read) = connected;
             let params = ReadResourceRequestParams::new(uri);
             let limit = instance.server.tool_timeout;
@@ -440,7 +509,12 @@ impl McpServers for McpRegistry {
         arguments: Option<Value>,
     ) -> BoxFuture<'a, Result<Value, McpError>> {
         Box::pin(async move {
-            let (instance, session) = self.connected(Some(settings), server).await?;
+            let open = |instance: &Instance| instance.open_call(None);
+            let connected = self.connected_for(Some(settings), server, open).await?;
+            let (instance, session, elicitations) = connected;
+            if let Some(objection) = self.objection(&instance.server, settings).await {
+                return Err(McpError::Failed(objection.to_string()));
+            }
             if session.tools.of_own_name(tool).is_none() {
                 return Err(McpError::UnknownTool {
                     server: server.to_owned(),
@@ -457,7 +531,7 @@ impl McpServers for McpRegistry {
                 arguments,
                 timeout: instance.server.tool_timeout,
                 stopped: Box::pin(std::future::pending()),
-                elicitations: instance.elicitations.add_call(None),
+                elicitations,
             };
             let result = call.send(&session.peer, &instance.calls, drop).await;
             let result = result.map_err(|error| McpError::Failed(error.to_string()))?;

@@ -5,6 +5,9 @@ use crate::vendor_name::{accepted, digested};
 /// Prefix of the names of all MCP tools. No built-in tool begins with it.
 pub(crate) const PREFIX: &str = "mcp__";
 
+/// Longest name of a plugin's server that has no digest. It leaves room for names of tools.
+const SERVER_NAME_BYTES_MAX: usize = 40;
+
 /// Returns the model's name for a tool: `mcp__SERVER__TOOL`. A name that vendors do not accept is
 /// shortened or cleaned, and then ends with a digest, so that two tools never share a name.
 pub(crate) fn model_name(server: &str, tool: &str) -> String {
@@ -13,6 +16,18 @@ pub(crate) fn model_name(server: &str, tool: &str) -> String {
     match tool.starts_with('_') || tool.contains("__") {
         true => digested(&plain),
         false => accepted(plain),
+    }
+}
+
+/// Returns the name of a plugin's server: `ID_NAME`, with `_` for the dots of the id. The name that
+/// the plugin gives it has no `_`, so the last `_` separates the two. A name that would not be unique
+/// or is too long ends with a digest.
+pub(crate) fn plugin_server_name(id: &str, name: &str) -> String {
+    let exact = format!("{id}_{name}");
+    // The ids `a.b_c` and `a_b.c` would have the same names.
+    match id.contains('_') || exact.len() > SERVER_NAME_BYTES_MAX {
+        true => digested(&exact),
+        false => exact.replace('.', "_"),
     }
 }
 
@@ -63,6 +78,25 @@ mod tests {
             assert!(name.starts_with(expected), "{name}");
         }
         assert_eq!(restraining_names("git", "x"), ["mcp__git__x", "git.x"]);
+    }
+
+    #[test]
+    fn names_of_two_plugins_servers_differ() {
+        assert_eq!(plugin_server_name("org.a", "files"), "org_a_files");
+        let long = "x".repeat(60);
+        let names = [
+            plugin_server_name("org.a", "b"),
+            plugin_server_name("org.a.b", "c"),
+            plugin_server_name("org.a-b", "c"),
+            plugin_server_name("org.a_b", "c"),
+            plugin_server_name("org_a.b", "c"),
+            plugin_server_name("org.a", &long),
+            plugin_server_name(&format!("org.{long}"), "a"),
+        ];
+        for (at, name) in names.iter().enumerate() {
+            assert!(name.len() <= NAME_BYTES_MAX, "{name}");
+            assert!(!names[at + 1..].contains(name), "{name}");
+        }
     }
 
     #[test]

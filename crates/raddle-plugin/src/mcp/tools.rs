@@ -7,7 +7,8 @@ use futures_util::future::join_all;
 use raddle_config::McpApproval;
 use raddle_core::policy::{Act, ActKind, McpRisk, ParsedScript, approval_digest};
 use raddle_core::ports::{
-    BackgroundTerminal, BoxFuture, Requirement, ToolIntent, ToolJob, ToolResult, ToolSpec, Tools,
+    BackgroundTerminal, BoxFuture, QuestionSink, Requirement, ToolIntent, ToolJob, ToolResult,
+    ToolSpec, Tools,
 };
 use raddle_core::{
     CommandRun, ItemBody, ItemStatus, McpCall, NamedTool, Output, Settings, ThreadId, ToolCall,
@@ -18,7 +19,7 @@ use tokio::time::timeout;
 
 use super::call::Call;
 use super::call_result::{CallFailure, tool_result};
-use super::elicitation::CallUser;
+use super::elicitation::{CallElicitations, CallUser};
 use super::instance::{Instance, InstanceState};
 use super::registry::{ConnectedTool, McpRegistry, identity};
 use super::search;
@@ -155,23 +156,43 @@ impl McpTools {
         }
     }
 
-    async fn run_server_call(self, mut job: ToolJob, name: String, arguments: Value) -> ToolResult {
-        let mut elicitations = None;
-        if let Some(connected) = self.registry.tool(&job.settings, &name) {
+    /// Adds a call of a tool to its server, which is from then on not stopped while idle, and not
+    /// started again for an approved command. Waits for a server that starts again.
+    async fn open_call(
+        &self,
+        thread: ThreadId,
+        questions: &Arc<dyn QuestionSink>,
+        settings: &Settings,
+        name: &str,
+    ) -> Option<(ConnectedTool, CallElicitations)> {
+        loop {
+            let instance = self.registry.tool(settings, name)?.instance;
+            instance.settled().await;
             let user = CallUser {
-                thread: job.thread,
-                questions: job.questions.clone(),
+                thread,
+                questions: questions.clone(),
             };
-            // From now on the server is not started again for an approved command.
-            tokio::select! {
-                _ = connected.instance.settled() => {}
-                () = &mut job.stopped => return cannot(job.item.body, "It was stopped.".to_owned()),
-            }
-            elicitations = Some(connected.instance.elicitations.add_call(Some(user)));
+            let Some((session, elicitations)) = instance.open_call(Some(user)) else {
+                continue;
+            };
+            // A server that started again may have other tools.
+            let tool = session.tools.of_model_name(name)?.clone();
+            let connected = ConnectedTool {
+                instance,
+                session,
+                tool,
+            };
+            return Some((connected, elicitations));
         }
-        let connected = self.registry.tool(&job.settings, &name);
-        let ready = connected.filter(|it| matches!(it.instance.state(), InstanceState::Ready(_)));
-        let (Some(connected), Some(elicitations)) = (ready, elicitations) else {
+    }
+
+    async fn run_server_call(self, mut job: ToolJob, name: String, arguments: Value) -> ToolResult {
+        let opened = tokio::select! {
+            biased;
+            opened = self.open_call(job.thread, &job.questions, &job.settings, &name) => opened,
+            () = &mut job.stopped => return cannot(job.item.body, "It was stopped.".to_owned()),
+        };
+        let Some((connected, elicitations)) = opened else {
             let why = self.missing(&job.settings, &name);
             return cannot(job.item.body, why);
         };
@@ -183,6 +204,10 @@ impl McpTools {
             let why =
                 "This was not done: the tool is no longer the one that was allowed. Call it again.";
             return cannot(job.item.body, why.to_owned());
+        }
+        let server = &connected.instance.server;
+        if let Some(objection) = self.registry.objection(server, &job.settings).await {
+            return cannot(job.item.body, format!("This was not done: {objection}"));
         }
         let call = Call {
             tool: connected.tool.name.clone(),
@@ -259,6 +284,11 @@ impl McpTools {
     }
 }
 
+/// Whether a call is one of an MCP server's tool.
+pub(crate) fn is_server_call(call: &ToolCall) -> bool {
+    matches!(ParsedCall::of(call), Some(ParsedCall::Server { .. }))
+}
+
 /// Returns the act of a call.
 fn act(connected: &ConnectedTool, arguments: &Value) -> Act {
     let ConnectedTool { instance, tool, .. } = connected;
@@ -282,6 +312,8 @@ fn risk(ConnectedTool { instance, tool, .. }: &ConnectedTool) -> McpRisk {
     match configured.unwrap_or(server.approval) {
         McpApproval::Approve => McpRisk::Approved,
         McpApproval::Prompt => McpRisk::Prompt,
+        // The declarations of a plugin about its own tools have no effect either.
+        McpApproval::Auto if server.plugin.is_some() => McpRisk::Unknown,
         McpApproval::Auto if tool.is_read_only || !tool.is_risky => McpRisk::DeclaredHarmless,
         McpApproval::Auto => McpRisk::Unknown,
     }

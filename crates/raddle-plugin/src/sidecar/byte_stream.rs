@@ -31,9 +31,9 @@ impl ByteSource for Output {
 impl FrameSink for Input {
     async fn send_frame(&mut self, frame: Vec<u8>) -> io::Result<()> {
         // The queue of the pipe is bounded, and does not report when there is room again.
-        while self.write(frame.clone()).is_err() {
+        while !self.accepts(frame.len()) {
             sleep(FULL_CHECK).await;
         }
-        Ok(())
+        self.write(frame).map_err(io::Error::other)
     }
 }

@@ -1,18 +1,21 @@
 //! The installed plugins, as clients see them.
 
 use std::fmt;
+use std::path::Path;
 
 use raddle_config::InstalledPlugin;
 use raddle_core::ports::{
-    BoxFuture, ManifestSummary, PluginRequest, PluginRequestError, PluginSnapshot, Plugins,
+    BoxFuture, ManifestSummary, PluginRequest, PluginRequestError, PluginSkill, PluginSnapshot,
+    Plugins,
 };
 use serde_json::{Value, json};
 
 use super::events::{EventOwner, EventReceiver};
 use super::inspection::InspectionError;
-use super::instance::{CALL_TIMEOUT, PluginCall};
+use super::instance::{CALL_TIMEOUT, PluginCall, PluginToolError};
 use super::manifest::Manifest;
 use super::registry::PluginRegistry;
+use super::skills;
 use super::tool_name::{model_name, prefix_of};
 use super::trust::UntrustedReason;
 
@@ -41,6 +44,17 @@ impl Plugins for PluginRegistry {
         Box::pin(async move {
             self.refresh().await;
         })
+    }
+
+    fn skills(&self) -> Vec<PluginSkill> {
+        self.trusted_skills()
+    }
+
+    fn skill_text(&self, path: &str) -> Option<String> {
+        let is_trusted = || self.trusted_skills().iter().any(|it| it.path == path);
+        let text = is_trusted().then(|| skills::text(Path::new(path)).ok())?;
+        // It may have been read after the files were compared with the trusted ones.
+        text.filter(|_| is_trusted())
     }
 
     fn rule_names<'a>(&'a self, plugin: &'a str, method: &'a str) -> BoxFuture<'a, Vec<String>> {
@@ -98,6 +112,7 @@ impl PluginRegistry {
             method,
             arguments,
             user: None,
+            acts: None,
             limit: CALL_TIMEOUT,
             answer: None,
             events: EventReceiver {
@@ -107,7 +122,11 @@ impl PluginRegistry {
             stopped: Box::pin(std::future::pending()),
             writable,
         };
-        let result = loaded.instance.call(call).await;
+        let result = async {
+            let _permit = loaded.instance.reserve_client_call()?;
+            loaded.instance.call(call).await
+        };
+        let result: Result<_, PluginToolError> = result.await;
         result.map_err(|error| PluginRequestError::Failed {
             plugin,
             error: error.to_string(),
@@ -117,7 +136,10 @@ impl PluginRegistry {
     /// Returns the state of a plugin. It may block on the disk.
     fn snapshot(&self, installed: InstalledPlugin) -> PluginSnapshot {
         let manifest = match self.enabled(&installed) {
-            Some(Ok(plugin)) => Ok(summary(&plugin.instance.plugin.manifest)),
+            Some(Ok(plugin)) => {
+                let plugin = &plugin.instance.plugin;
+                Ok(summary(&plugin.manifest, plugin.skills.clone()))
+            }
             Some(Err(error)) => Err(error.to_string()),
             None => unloaded(&installed),
         };
@@ -142,13 +164,20 @@ fn unloaded(installed: &InstalledPlugin) -> Result<ManifestSummary, String> {
         let found = manifest.id;
         return Err(UntrustedReason::OtherId { id, found }.to_string());
     }
-    Ok(summary(&manifest))
+    let skills = skills::read(&path, &manifest).map_err(|error| error.to_string())?;
+    Ok(summary(&manifest, skills))
 }
 
-fn summary(manifest: &Manifest) -> ManifestSummary {
+fn summary(manifest: &Manifest, skills: Vec<PluginSkill>) -> ManifestSummary {
     ManifestSummary {
         version: manifest.version.clone(),
         permissions: manifest.permissions.clone(),
         tools: manifest.tools.iter().map(|it| it.name.clone()).collect(),
+        skills,
+        mcp_servers: manifest
+            .mcp_servers
+            .iter()
+            .map(|it| it.name.clone())
+            .collect(),
     }
 }

@@ -1,36 +1,39 @@
 //! The test of a plugin against the contract: health, the declared methods, shutdown, exit.
 
+mod test_host;
 mod violation;
 
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_core::ports::BoxFuture;
-use raddle_rpc::{ErrorObject, code};
+use raddle_core::ports::PluginActs;
 use raddle_sandbox::{ExitReport, ExitStatus};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use self::test_host::{Findings, TestHost};
 pub use self::violation::ContractViolation;
 pub(super) use self::violation::of_health as health_violation;
-use super::frame::FrameFault;
+use super::inspection::InspectionError;
 use super::launch;
 use super::manifest::Manifest;
-use super::session::{HostMethods, PluginCallError, PluginSession};
+use super::open_calls::OpenCallGuard;
+use super::session::{CallObserver, PluginCallError, PluginSession};
+use super::skills;
 use crate::process::{ProcessGuard, ProcessStarter, SandboxedProcess};
 use crate::stderr_log::{StderrLog, StderrOrigin};
 
-/// Violations and steps of one test that are kept. A plugin can cause any number.
-const KEPT_MAX: usize = 100;
-
 /// Settings of a test.
-#[derive(Clone, Copy, Debug)]
 pub struct PluginTestOptions {
     /// Whether permissions that the manifest names are approved.
     pub approves: bool,
     /// Time for each response, and for the exit.
     pub limit: Duration,
+    /// Folder for the files of the host.
+    pub home: PathBuf,
+    /// Acts in a workspace of the test.
+    pub acts: Arc<dyn PluginActs>,
 }
 
 /// Result of the test of a plugin.
@@ -64,19 +67,24 @@ pub async fn test_plugin(
     options: PluginTestOptions,
 ) -> PluginTest {
     let read_from = folder.to_owned();
-    let read = tokio::task::spawn_blocking(move || Manifest::read(&read_from)).await;
+    let read = move || -> Result<Manifest, InspectionError> {
+        let manifest = Manifest::read(&read_from)?;
+        skills::read(&read_from, &manifest)?;
+        Ok(manifest)
+    };
+    let read = tokio::task::spawn_blocking(read).await;
     let manifest = match read {
         Ok(Ok(manifest)) => Arc::new(manifest),
         Ok(Err(error)) => return not_started(violation::manifest_invalid(&error)),
         Err(error) => return not_started(violation::start_failed(&error)),
     };
-    let host = Arc::new(TestHost {
-        manifest: manifest.clone(),
-        approves: options.approves,
-        findings: Mutex::default(),
-    });
+    let host = Arc::new(TestHost::new(manifest.clone(), &options));
     let mut stderr_end = String::new();
-    match launch::start(starter, folder, &manifest, Vec::new()).await {
+    let network = match options.approves {
+        true => manifest.network_permissions().cloned().collect(),
+        false => Vec::new(),
+    };
+    match launch::start(starter, folder, &manifest, network, Vec::new()).await {
         Ok(launched) => {
             let SandboxedProcess {
                 input,
@@ -168,7 +176,14 @@ impl TestRun<'_> {
     /// Calls a method. Returns its result, or `None` after an error response.
     async fn call(&mut self, method: &str, params: &Value) -> Result<Option<Value>, Unresponsive> {
         let denied = self.host.findings().denied;
-        let outcome = self.session.call(method, params, self.limit).await;
+        let open = self.host.open_call(method);
+        let answered = self
+            .session
+            .observed_call(method, params, self.limit, &open);
+        let outcome = answered.await;
+        if let Some(open) = open {
+            open.end().await;
+        }
         let text = match &outcome {
             Ok(_) => "ok".to_owned(),
             Err(error) => error.to_string(),
@@ -213,87 +228,10 @@ impl TestRun<'_> {
     }
 }
 
-/// The host of a test: answers approvals, and collects the deviations.
-struct TestHost {
-    manifest: Arc<Manifest>,
-    approves: bool,
-    findings: Mutex<Findings>,
-}
-
-/// Results of a test so far.
-#[derive(Default)]
-struct Findings {
-    steps: Vec<TestStep>,
-    violations: Vec<ContractViolation>,
-    /// Number of approvals that were denied.
-    denied: usize,
-}
-
-impl TestHost {
-    fn findings(&self) -> MutexGuard<'_, Findings> {
-        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn step(&self, name: String, outcome: String) {
-        let mut findings = self.findings();
-        if findings.steps.len() < KEPT_MAX {
-            findings.steps.push(TestStep { name, outcome });
+impl CallObserver for Option<OpenCallGuard> {
+    fn set_id(&self, id: &str) {
+        if let Some(open) = self {
+            open.set_id(id);
         }
-    }
-
-    /// Adds a violation, once.
-    fn violate(&self, violation: ContractViolation) {
-        let all = &mut self.findings().violations;
-        if all.len() < KEPT_MAX && !all.contains(&violation) {
-            all.push(violation);
-        }
-    }
-
-    fn approval(&self, params: &Value) -> Result<Value, ErrorObject> {
-        let Some(permission) = params["permission"].as_str() else {
-            self.violate(violation::approval_params());
-            let message =
-                "`permission` must be a string, as in {\"permission\": \"workspace.read\"}";
-            return Err(ErrorObject::new(code::INVALID_PARAMS, message));
-        };
-        let is_declared = self.manifest.permissions.iter().any(|it| it == permission);
-        if !is_declared {
-            self.violate(violation::permission_not_declared(permission));
-        }
-        let approved = is_declared && self.approves;
-        let outcome = if approved { "approved" } else { "denied" };
-        self.step(
-            format!("host/request_approval {permission}"),
-            outcome.to_owned(),
-        );
-        self.findings().denied += usize::from(!approved);
-        Ok(json!({ "approved": approved }))
-    }
-}
-
-impl HostMethods for TestHost {
-    fn call<'a>(
-        &'a self,
-        method: &'a str,
-        params: Value,
-    ) -> BoxFuture<'a, Result<Value, ErrorObject>> {
-        Box::pin(async move {
-            match method {
-                "host/request_approval" => self.approval(&params),
-                method => {
-                    self.violate(violation::unknown_host_method(method));
-                    let message = format!("the host has no method `{method}`");
-                    Err(ErrorObject::new(code::METHOD_NOT_FOUND, message))
-                }
-            }
-        })
-    }
-
-    fn notify(&self, method: &str, _params: Value) {
-        self.step(method.to_owned(), "received as a notification".to_owned());
-    }
-
-    fn report(&self, fault: FrameFault) {
-        self.violate(violation::of_frame(&fault));
     }
 }

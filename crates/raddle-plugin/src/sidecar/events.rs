@@ -1,8 +1,8 @@
 //! Events of a plugin for clients: the notifications that it sends in the middle of calls.
 //!
 //! All threads share the process of a plugin, and an event does not name its call. So an event is
-//! delivered only if all open calls have the same receiver: no client receives what the plugin says
-//! about the call of another one.
+//! delivered only if all calls without a response have the same receiver: no client receives what
+//! the plugin says about the call of another one.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,6 +13,7 @@ use raddle_core::ThreadId;
 use raddle_core::ports::{PluginEvent, PluginEventListener};
 use serde_json::Value;
 
+use super::stopped_calls::StoppedCalls;
 use crate::message_budget::MessageBudget;
 
 /// Limit: one event of a plugin for clients, as JSON; beyond it, the event is dropped, and the next
@@ -30,6 +31,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 pub(super) struct PluginEvents {
     plugin: String,
     budget: MessageBudget,
+    /// Calls that were stopped, and have no response.
+    stopped: Arc<StoppedCalls>,
     open: Mutex<OpenReceivers>,
 }
 
@@ -68,20 +71,31 @@ pub(super) enum EventOwner {
     },
 }
 
+impl EventOwner {
+    /// Returns the thread whose turn made the call.
+    pub(super) fn turn_thread(&self) -> Option<ThreadId> {
+        match self {
+            Self::Thread(thread) => Some(*thread),
+            Self::Client { .. } => None,
+        }
+    }
+}
+
 /// The receiver of an event.
 enum EventTarget {
     /// No call is open.
     None,
-    /// Calls of several owners are open.
+    /// Calls of several owners have no response.
     Several,
     One(Arc<EventReceiver>),
 }
 
 impl PluginEvents {
-    pub(super) fn new(plugin: String) -> Arc<Self> {
+    pub(super) fn new(plugin: String, stopped: Arc<StoppedCalls>) -> Arc<Self> {
         Arc::new(Self {
             plugin,
             budget: MessageBudget::new(EVENTS_MAX, PERIOD),
+            stopped,
             open: Mutex::default(),
         })
     }
@@ -130,7 +144,9 @@ impl PluginEvents {
         let Some((_, newest)) = open.receivers.last_key_value() else {
             return EventTarget::None;
         };
-        match open.receivers.values().all(|it| it.owner == newest.owner) {
+        let is_only = open.receivers.values().all(|it| it.owner == newest.owner)
+            && self.stopped.all_owners(|it| *it == newest.owner);
+        match is_only {
             true => EventTarget::One(newest.clone()),
             false => EventTarget::Several,
         }
@@ -204,7 +220,7 @@ mod tests {
 
     #[test]
     fn an_event_reaches_the_owner_of_all_open_calls_only() {
-        let events = PluginEvents::new("org.example".to_owned());
+        let events = PluginEvents::new("org.example".to_owned(), Arc::default());
         let (first, second) = (ThreadId::mint(), ThreadId::mint());
         let client = |connection| EventOwner::Client {
             connection,
@@ -237,7 +253,7 @@ mod tests {
 
     #[test]
     fn long_events_floods_and_events_without_capacity_are_counted() {
-        let events = PluginEvents::new("org.example".to_owned());
+        let events = PluginEvents::new("org.example".to_owned(), Arc::default());
         let owner = EventOwner::Thread(ThreadId::mint());
         let (_call, received) = call(&events, owner);
         // The quotes count too.
@@ -253,7 +269,7 @@ mod tests {
         let passed = taken(&received);
         assert!((1..1_000).contains(&passed.len()), "{}", passed.len());
 
-        let full = PluginEvents::new("org.example".to_owned());
+        let full = PluginEvents::new("org.example".to_owned(), Arc::default());
         let listener: PluginEventListener = Box::new(|_| false);
         let open = full.open(EventReceiver { owner, listener });
         full.send("x", json!(1));

@@ -39,7 +39,7 @@ pub struct FolderHash {
 
 /// Stamp of a folder. It differs once a file below it was changed, added or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FolderStamp([u8; 32]);
+pub(crate) struct FolderStamp(pub(super) [u8; 32]);
 
 /// Reason why a folder has no hash.
 #[derive(Debug, thiserror::Error)]

@@ -1,12 +1,15 @@
 //! Frames of JSON-RPC 2.0: one object, and a line end.
 
-use raddle_rpc::{ErrorObject, FrameError, Id, Inbound};
+use raddle_rpc::{ErrorObject, FrameError, Id, Inbound, code, marks};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// Longest part of an invalid line that is shown.
 const EXCERPT_BYTES_MAX: usize = 200;
+
+/// Longest message of an error that is kept.
+const ERROR_BYTES_MAX: usize = 4 << 10;
 
 /// A message of a plugin.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub(crate) enum FrameFault {
     NotAMessage(String),
     /// A line is too long, and was dropped.
     TooLong,
+    /// A message has too many values.
+    TooManyValues,
     /// A message lacks `"jsonrpc": "2.0"`.
     NoVersion,
     /// A request is malformed, for this reason.
@@ -88,6 +93,10 @@ pub(super) fn parse(line: &[u8]) -> ParsedLine {
             };
         }
     };
+    // A value takes many times its text once it is parsed.
+    if !std::str::from_utf8(line).is_ok_and(marks::are_few) {
+        return too_many_values(inbound);
+    }
     let members: FrameMembers<'_> = serde_json::from_slice(line).unwrap_or_default();
     if members.jsonrpc.is_none_or(|it| it.get() != "\"2.0\"") {
         faults.push(FrameFault::NoVersion);
@@ -110,7 +119,7 @@ pub(super) fn parse(line: &[u8]) -> ParsedLine {
                 id: it.id,
                 outcome: match members.error {
                     Some(error) => Err(plugin_error(error)),
-                    None => Ok(value(members.result)),
+                    None => result(members.result),
                 },
             }
         }
@@ -120,6 +129,34 @@ pub(super) fn parse(line: &[u8]) -> ParsedLine {
         faults,
         refusal: None,
     }
+}
+
+/// Returns what is left of a message whose values are not parsed.
+fn too_many_values(inbound: Inbound<'_>) -> ParsedLine {
+    let text = format!(
+        "the message has more than {} values; send less",
+        marks::VALUES_MAX
+    );
+    let mut parsed = ParsedLine {
+        message: None,
+        faults: vec![FrameFault::TooManyValues],
+        refusal: None,
+    };
+    match inbound {
+        Inbound::Request(it) => {
+            let error = ErrorObject::new(code::INVALID_REQUEST, text);
+            parsed.refusal = Some(response(&it.id, &Err(error)));
+        }
+        Inbound::Notification(_) => {}
+        Inbound::Response(it) => {
+            let outcome = Err(PluginError {
+                code: None,
+                message: text,
+            });
+            parsed.message = Some(PluginMessage::Response { id: it.id, outcome });
+        }
+    }
+    parsed
 }
 
 /// Describes bytes that are no message.
@@ -157,13 +194,25 @@ fn value(raw: Option<&RawValue>) -> Value {
         .unwrap_or_default()
 }
 
+/// Reads a result. One that is nested too deeply, or has a number that no type holds, is an error.
+fn result(raw: Option<&RawValue>) -> Result<Value, PluginError> {
+    let Some(raw) = raw else {
+        return Ok(Value::Null);
+    };
+    serde_json::from_str(raw.get()).map_err(|error| PluginError {
+        code: None,
+        message: format!("the result cannot be read: {error}"),
+    })
+}
+
 /// Reads an error, which may be an object with or without a code, or only a text.
 fn plugin_error(raw: &RawValue) -> PluginError {
     let error = value(Some(raw));
     let message = error["message"].as_str().or_else(|| error.as_str());
+    let message = message.unwrap_or("an error without a message");
     PluginError {
         code: error["code"].as_i64(),
-        message: message.unwrap_or("an error without a message").to_owned(),
+        message: message[..message.floor_char_boundary(ERROR_BYTES_MAX)].to_owned(),
     }
 }
 
@@ -232,10 +281,48 @@ mod tests {
         ] {
             assert_eq!(summary(line), expected, "{line}");
         }
+        let unreadable = summary(r#"{"jsonrpc":"2.0","id":"raddle-1","result":1e999}"#);
+        let expected = "error raddle-1 None the result cannot be read: ";
+        assert!(unreadable.starts_with(expected), "{unreadable}");
         let refused = summary(r#"{"jsonrpc":"2.0","id":"a","method":7}"#);
         assert!(
             refused.starts_with("nothing refused [InvalidRequest("),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn a_long_error_is_shortened() {
+        let long = "é".repeat(1 << 20);
+        for error in [json!({ "message": long }), json!(long)] {
+            let line = json!({ "jsonrpc": "2.0", "id": "a", "error": error }).to_string();
+            let expected = format!("error a None {} []", "é".repeat(ERROR_BYTES_MAX / 2));
+            assert!(summary(&line) == expected);
+        }
+    }
+
+    #[test]
+    fn the_values_of_a_message_are_not_parsed_if_there_are_too_many() {
+        let many = format!("[{}0]", "0,".repeat(marks::VALUES_MAX));
+        let error = "the message has more than 100000 values; send less";
+        for (members, expected) in [
+            (
+                r#""id":"a","method":"host/x","params":"#,
+                "nothing refused".to_owned(),
+            ),
+            (r#""method":"event","params":"#, "nothing".to_owned()),
+            (r#""id":"a","result":"#, format!("error a None {error}")),
+            (
+                r#""id":"a","method":"host/x","extra":"#,
+                "nothing refused".to_owned(),
+            ),
+        ] {
+            let line = format!(r#"{{"jsonrpc":"2.0",{members}{many}}}"#);
+            assert_eq!(
+                summary(&line),
+                format!("{expected} [TooManyValues]"),
+                "{members}"
+            );
+        }
     }
 }

@@ -1,10 +1,15 @@
 //! The host's side of an installed plugin: the methods that the plugin may call, and its log.
 
+mod acts;
+mod log;
 mod permissions;
+mod secret;
+mod state;
 
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use raddle_core::ports::BoxFuture;
@@ -12,6 +17,7 @@ use raddle_rpc::{ErrorObject, code};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
+pub use self::state::StateStore;
 use super::events::PluginEvents;
 use super::frame::FrameFault;
 use super::inspection::InspectedPlugin;
@@ -28,6 +34,11 @@ const MODEL_EVENT: &str = "model/event";
 /// Limit: calls of one plugin that use the disk at a time; beyond it, they wait.
 const DISK_CALLS_MAX: usize = 4;
 
+/// Longest event in the log of a plugin. Parts of it come from the plugin.
+const NOTE_BYTES_MAX: usize = 4 << 10;
+/// Limit: acts of one plugin in threads that run at a time; beyond it, they wait.
+const ACTS_MAX: usize = 8;
+
 /// The host of one plugin, across restarts of its process.
 pub(super) struct PluginHost {
     pub(super) manifest: Arc<Manifest>,
@@ -41,23 +52,57 @@ pub(super) struct PluginHost {
     /// Events that the plugin causes in its log.
     log_budget: LogBudget,
     permissions: PermissionStore,
+    /// Whether the plugin is no longer installed as it was.
+    is_stopped: Arc<AtomicBool>,
+    state: StateStore,
+    /// Returns a secret of the server by its name.
+    secrets: fn(&str) -> Option<String>,
     disk: Semaphore,
+    acts: Semaphore,
 }
 
 impl PluginHost {
     /// Creates the host of a plugin, whose files are in this home.
     pub(super) fn new(plugin: &InspectedPlugin, log: LogFile, home: &Path) -> Self {
         let manifest = Arc::new(plugin.manifest.clone());
+        let secrets = |name: &str| std::env::var(name).ok();
+        Self::with(manifest, plugin.hash.text.clone(), log, home, secrets)
+    }
+
+    /// Creates the host of a plugin under test. Its secrets are no real ones.
+    pub(super) fn for_test(manifest: Arc<Manifest>, home: &Path) -> Self {
+        let log = LogFile::open(home.join("log"));
+        let secrets = |name: &str| Some(format!("the test value of {name}"));
+        Self::with(manifest, String::new(), log, home, secrets)
+    }
+
+    fn with(
+        manifest: Arc<Manifest>,
+        hash: String,
+        log: LogFile,
+        home: &Path,
+        secrets: fn(&str) -> Option<String>,
+    ) -> Self {
+        let calls = OpenCalls::new(manifest.id.clone());
         Self {
-            hash: plugin.hash.text.clone(),
-            calls: OpenCalls::new(manifest.id.clone()),
-            events: PluginEvents::new(manifest.id.clone()),
+            hash,
+            events: PluginEvents::new(manifest.id.clone(), calls.stopped.clone()),
+            calls,
             log,
             log_budget: LogBudget::default(),
             permissions: PermissionStore::of(home, &manifest.id),
+            state: StateStore::of(home, &manifest.id),
+            secrets,
+            is_stopped: Arc::default(),
             manifest,
             disk: Semaphore::new(DISK_CALLS_MAX),
+            acts: Semaphore::new(ACTS_MAX),
         }
+    }
+
+    /// Stores no further approval.
+    pub(super) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
     }
 
     /// Runs work that blocks on the disk. Its error is one of the host, and is logged.
@@ -79,15 +124,31 @@ impl PluginHost {
 
     /// Writes an event that the plugin caused to its log, unless it causes too many.
     fn note(&self, text: &str) {
+        let text = &text[..text.floor_char_boundary(NOTE_BYTES_MAX)];
+        if self.append(format!("raddle: {text}\n")) {
+            tracing::debug!(plugin = self.manifest.id, text, "an event of a plugin");
+        }
+    }
+
+    /// Appends a line to the log. Returns false if the plugin caused too many.
+    fn append(&self, line: String) -> bool {
         let Some(dropped) = self.log_budget.take(Instant::now()) else {
-            return;
+            return false;
         };
         if dropped > 0 {
             self.log
                 .append(format!("raddle: {dropped} events were dropped\n"));
         }
-        tracing::debug!(plugin = self.manifest.id, text, "an event of a plugin");
-        self.log.append(format!("raddle: {text}\n"));
+        self.log.append(line);
+        true
+    }
+}
+
+/// Returns the permission that a method of the host needs, if it needs one.
+pub(super) fn permission_of(method: &str, params: &Value) -> Option<String> {
+    match method {
+        "host/secret" => Some(format!("secrets:{}", params["name"].as_str()?)),
+        method => acts::permission_of(method).map(str::to_owned),
     }
 }
 
@@ -103,11 +164,18 @@ impl HostMethods for PluginHost {
     fn call<'a>(
         &'a self,
         method: &'a str,
-        params: Value,
+        mut params: Value,
     ) -> BoxFuture<'a, Result<Value, ErrorObject>> {
         Box::pin(async move {
+            if let Some(permission) = acts::permission_of(method) {
+                return self.act(permission, method, params).await;
+            }
             match method {
-                "host/request_approval" => self.request_approval(&params).await,
+                "host/request_approval" => self.request_approval(params).await,
+                "host/secret" => self.secret(&params).await,
+                "host/state_get" => self.state_get(&params).await,
+                "host/state_set" => self.state_set(&mut params).await,
+                "host/log" => self.log(&params),
                 method => {
                     let message = format!("the host has no method `{method}`");
                     Err(ErrorObject::new(code::METHOD_NOT_FOUND, message))
@@ -121,7 +189,7 @@ impl HostMethods for PluginHost {
         if method != MODEL_EVENT {
             return self.events.send(method, params);
         }
-        match self.calls.find(&params) {
+        match self.calls.find_named(&params) {
             Ok(call) => {
                 let event = params.get_mut("event").map(Value::take);
                 if let (Some(answer), Some(event)) = (&call.answer, event) {
@@ -134,6 +202,10 @@ impl HostMethods for PluginHost {
 
     fn report(&self, fault: FrameFault) {
         self.note(&format!("a message deviates from the contract: {fault:?}"));
+    }
+
+    fn is_late(&self, id: &str) -> bool {
+        self.calls.stopped.remove(id)
     }
 }
 

@@ -1,10 +1,15 @@
 //! A plugin's folder as it is now: its manifest, and the hash of its files.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::{fs, io};
+
+use raddle_config::{McpPlugin, McpServer};
+use raddle_core::ports::PluginSkill;
 
 use super::folder_hash::{self, FolderError, FolderHash};
 use super::manifest::{Manifest, ManifestError};
+use super::skills::{self, PluginSkillError};
 use super::tool_name::model_name;
 
 /// The folder of a plugin, as it was read.
@@ -14,6 +19,8 @@ pub struct InspectedPlugin {
     pub folder: PathBuf,
     /// The manifest in it.
     pub manifest: Manifest,
+    /// The skills in it.
+    pub skills: Vec<PluginSkill>,
     /// Hash of all files below it.
     pub hash: FolderHash,
 }
@@ -38,6 +45,9 @@ pub enum InspectionError {
     /// The manifest cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+    /// A skill cannot be used.
+    #[error(transparent)]
+    Skill(#[from] PluginSkillError),
     /// The files cannot be hashed.
     #[error("the folder {} cannot be pinned: {error}", path.display())]
     Folder {
@@ -48,8 +58,30 @@ pub enum InspectionError {
     },
 }
 
+impl InspectionError {
+    /// Whether the folder may be usable later without a change of its files.
+    pub(super) fn is_transient(&self) -> bool {
+        match self {
+            Self::Missing { .. } | Self::Manifest(ManifestError::Read { .. }) => true,
+            Self::Folder { error, .. } => {
+                matches!(error, FolderError::Read { .. } | FolderError::Changing)
+            }
+            Self::Relative { .. } | Self::Manifest(_) | Self::Skill(_) => false,
+        }
+    }
+}
+
+/// MCP server of a plugin whose name the configuration uses for another one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "it defines the MCP server `{0}`, and the configuration has another one of this name; rename \
+     that one"
+)]
+pub struct McpCollision(String);
+
 impl InspectedPlugin {
-    /// Reads a folder. The manifest is the one that the hash covers. It may block on the disk.
+    /// Reads a folder. The manifest and the skills are those that the hash covers. It may block on
+    /// the disk.
     pub fn read(folder: &Path) -> Result<Self, InspectionError> {
         let real = fs::canonicalize(folder).map_err(|error| InspectionError::Missing {
             path: folder.to_owned(),
@@ -62,6 +94,7 @@ impl InspectedPlugin {
         // First, because its error is the better one for a folder that is no plugin.
         let manifest = Manifest::read(&real)?;
         let hash = folder_hash::hash(&real).map_err(unusable)?;
+        let skills = skills::read(&real, &manifest)?;
         if Manifest::read(&real)? != manifest
             || folder_hash::stamp(&real).map_err(unusable)? != hash.stamp
         {
@@ -70,8 +103,33 @@ impl InspectedPlugin {
         Ok(Self {
             folder: real,
             manifest,
+            skills,
             hash,
         })
+    }
+
+    /// Returns the MCP servers that it defines.
+    pub fn mcp_servers(&self) -> Vec<Arc<McpServer>> {
+        let Manifest {
+            id, mcp_servers, ..
+        } = &self.manifest;
+        let plugin = || McpPlugin {
+            id: id.clone(),
+            folder: self.folder.clone(),
+            stamp: self.hash.stamp.0,
+        };
+        let servers = mcp_servers.iter().map(|it| McpServer {
+            plugin: Some(plugin()),
+            ..it.clone()
+        });
+        servers.map(Arc::new).collect()
+    }
+
+    /// Returns the first of its MCP servers whose name the configuration uses for another one.
+    pub fn mcp_collision(&self, taken: &[String]) -> Option<McpCollision> {
+        let names = self.manifest.mcp_servers.iter().map(|it| &it.name);
+        let mut taken = names.filter(|it| taken.contains(it));
+        taken.next().cloned().map(McpCollision)
     }
 
     /// Returns the names of its tools, as the model and rules know them.

@@ -1,19 +1,22 @@
 //! One installed plugin: its process is started for a call, checked for health, stopped when
 //! nobody uses it, and not started for a while after failures.
 
+mod opened_call;
 mod supervisor;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use raddle_core::ports::BoxFuture;
+use raddle_core::ports::{BoxFuture, PluginActs};
+use raddle_sandbox::is_replaceable;
 use serde_json::{Value, json};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 use tokio::time::timeout;
 use tracing::Instrument;
 
+use self::opened_call::OpenedCall;
 use self::supervisor::{EXIT_TIMEOUT, Supervisor};
 use super::answer_channel::AnswerSender;
 use super::conformance::health_violation;
@@ -33,6 +36,10 @@ use crate::stderr_log::{StderrLog, StderrOrigin};
 /// Limit: time of a call of a plugin's tool, without the time in which the user is asked; beyond
 /// it, the call fails.
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Limit: calls of one plugin by clients that are open at a time; beyond it, the call fails. The
+/// other calls of a plugin are for threads.
+const CLIENT_CALLS_MAX: usize = 16;
 
 /// Limit: time in which a plugin answers `plugin/health`; beyond it, its process is ended, unless a
 /// call is open.
@@ -56,7 +63,11 @@ pub(crate) enum PluginToolError {
     BackingOff { reason: String, wait: Duration },
     #[error("the plugin does not start: {0}")]
     NotStarted(String),
-    #[error("{} lies in a folder that the agent may write; move it", .0.display())]
+    #[error("the plugin does not run: {0}")]
+    NotLoaded(String),
+    #[error("{CLIENT_CALLS_MAX} calls of clients are open; try again when one has ended")]
+    TooManyClientCalls,
+    #[error("the agent may write {} or the folders around it; move it", .0.display())]
     Writable(PathBuf),
     #[error(transparent)]
     Call(#[from] PluginCallError),
@@ -79,6 +90,8 @@ pub(super) struct PluginCall {
     pub(super) arguments: Value,
     /// User behind the call; `None` if no question belongs to it.
     pub(super) user: Option<CallUser>,
+    /// Acts in the thread that makes the call; `None` if no turn makes it.
+    pub(super) acts: Option<Arc<dyn PluginActs>>,
     /// Longest time of the call, without the time in which the user is asked.
     pub(super) limit: Duration,
     /// Receives the answer of a model.
@@ -98,6 +111,7 @@ pub(super) struct PluginInstance {
     host: Arc<PluginHost>,
     starter: ProcessStarter,
     log: LogFile,
+    client_calls: Semaphore,
     /// Held while the process is started.
     starting: tokio::sync::Mutex<()>,
     state: Mutex<ProcessState>,
@@ -117,16 +131,40 @@ struct RunningPlugin {
     session: PluginSession,
     /// File of its program.
     program: PathBuf,
+    /// Permissions for the hosts that it reaches.
+    network: Vec<String>,
     last_used: Mutex<Instant>,
     /// Number of calls so far.
     calls: AtomicU64,
     /// Notified when its health must be checked at once.
     check: Notify,
+    /// Reason why it must be ended, although calls may be open.
+    failure: OnceLock<&'static str>,
     stop: watch::Sender<bool>,
     is_ended: watch::Sender<bool>,
 }
 
 impl RunningPlugin {
+    fn new(session: PluginSession, program: PathBuf, network: Vec<String>) -> Self {
+        Self {
+            session,
+            program,
+            network,
+            last_used: Mutex::new(Instant::now()),
+            calls: AtomicU64::new(0),
+            check: Notify::new(),
+            failure: OnceLock::new(),
+            stop: watch::Sender::new(false),
+            is_ended: watch::Sender::new(false),
+        }
+    }
+
+    /// Ends the process, although calls may be open.
+    fn fail(&self, reason: &'static str) {
+        let _ = self.failure.set(reason);
+        self.check.notify_one();
+    }
+
     fn touch(&self) {
         *lock(&self.last_used) = Instant::now();
     }
@@ -157,6 +195,7 @@ impl PluginInstance {
             plugin,
             starter,
             log,
+            client_calls: Semaphore::new(CLIENT_CALLS_MAX),
             starting: tokio::sync::Mutex::default(),
             state: Mutex::default(),
         })
@@ -166,37 +205,27 @@ impl PluginInstance {
         lock(&self.state)
     }
 
+    /// Reserves a call of a client. They must not take all calls of the plugin, because its hooks
+    /// need some.
+    pub(super) fn reserve_client_call(&self) -> Result<SemaphorePermit<'_>, PluginToolError> {
+        let permit = self.client_calls.try_acquire();
+        permit.map_err(|_| PluginToolError::TooManyClientCalls)
+    }
+
     /// Calls a method. The process is started if it does not run.
     pub(super) async fn call(
         self: &Arc<Self>,
         mut call: PluginCall,
     ) -> Result<Value, PluginToolError> {
+        let writable = std::mem::take(&mut call.writable);
         // From now on the process is neither idle nor checked.
-        let open = self.host.calls.add(call.user, call.answer);
-        let _events = self.host.events.open(call.events);
+        let mut opened = OpenedCall::new(&self.host, call);
         let running = tokio::select! {
             biased;
-            running = self.running(&call.writable) => running?,
-            () = &mut call.stopped => return Err(PluginToolError::Stopped),
+            running = self.running(&writable) => running?,
+            () = &mut opened.stopped => return Err(PluginToolError::Stopped),
         };
-        running.calls.fetch_add(1, Ordering::Relaxed);
-        let (method, arguments) = (&call.method, &call.arguments);
-        let set_id = |id: &str| open.set_id(id);
-        let outcome = tokio::select! {
-            biased;
-            outcome = running.session.call_with_id(method, arguments, Duration::MAX, set_id) => {
-                outcome.map_err(PluginToolError::Call)
-            }
-            () = &mut call.stopped => Err(PluginToolError::Stopped),
-            () = open.timeout(call.limit) => Err(PluginToolError::TimedOut(call.limit)),
-        };
-        drop(open);
-        running.touch();
-        if matches!(outcome, Err(PluginToolError::TimedOut(_))) {
-            // A process that hangs is ended, so that it costs no other call.
-            running.check.notify_one();
-        }
-        outcome
+        opened.answered(&running).await
     }
 
     /// Returns the process, and starts it if it does not run.
@@ -205,17 +234,21 @@ impl PluginInstance {
         writable: &[PathBuf],
     ) -> Result<Arc<RunningPlugin>, PluginToolError> {
         // Other threads may use the same process, so this is checked for each call.
-        refuse_writable(&self.plugin.folder, writable)?;
+        self.refuse_folder(writable)?;
         let _starting = self.starting.lock().await;
+        let network = self.host.approved_network().await;
         while let Some(running) = self.current()? {
+            if self.has_other_network(&running, &network) {
+                running.stop.send_replace(true);
+            }
             if !running.is_ending() {
-                refuse_writable(&running.program, writable)?;
+                refuse_program(&running.program, writable).await?;
                 running.touch();
                 return Ok(running);
             }
             running.ended().await;
         }
-        match self.start(writable).await {
+        match self.start(network, writable).await {
             Ok(running) => Ok(running),
             Err(failure) => {
                 let text = failure.to_string();
@@ -223,6 +256,25 @@ impl PluginInstance {
                 Err(PluginToolError::NotStarted(text))
             }
         }
+    }
+
+    /// Refuses the plugin if the agent may write its folder, or a part of it. All of these paths are
+    /// real ones.
+    fn refuse_folder(&self, writable: &[PathBuf]) -> Result<(), PluginToolError> {
+        let folder = &self.plugin.folder;
+        let overlaps = |it: &PathBuf| folder.starts_with(it) || it.starts_with(folder);
+        match writable.iter().any(overlaps) {
+            true => Err(PluginToolError::Writable(folder.clone())),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a process must be started again, because the hosts that it may reach have changed. A
+    /// revoked host is taken from it at once; a new one waits for the end of other calls.
+    fn has_other_network(&self, running: &RunningPlugin, network: &[String]) -> bool {
+        let is_revoked = |it: &String| !network.contains(it);
+        running.network.iter().any(is_revoked)
+            || (running.network != network && self.host.calls.has_one_at_most())
     }
 
     /// Returns the process if there is one, or why none may be started.
@@ -245,11 +297,13 @@ impl PluginInstance {
 
     async fn start(
         self: &Arc<Self>,
+        network: Vec<String>,
         writable: &[PathBuf],
     ) -> Result<Arc<RunningPlugin>, StartFailure> {
         let folder = &self.plugin.folder;
-        let launched =
-            launch::start(&self.starter, folder, &self.manifest, writable.to_owned()).await?;
+        let (hosts, writable) = (network.clone(), writable.to_owned());
+        let launched = launch::start(&self.starter, folder, &self.manifest, hosts, writable);
+        let launched = launched.await?;
         let LaunchedPlugin { process, program } = launched;
         let SandboxedProcess {
             input,
@@ -271,15 +325,7 @@ impl PluginInstance {
         if !self.is_unchanged().await {
             return Err(StartFailure::Modified);
         }
-        let running = Arc::new(RunningPlugin {
-            session,
-            program,
-            last_used: Mutex::new(Instant::now()),
-            calls: AtomicU64::new(0),
-            check: Notify::new(),
-            stop: watch::Sender::new(false),
-            is_ended: watch::Sender::new(false),
-        });
+        let running = Arc::new(RunningPlugin::new(session, program, network));
         let mut state = self.state();
         if state.is_stopped {
             return Err(StartFailure::Modified);
@@ -344,17 +390,20 @@ impl PluginInstance {
     pub(super) fn stop(&self) {
         let mut state = self.state();
         state.is_stopped = true;
+        self.host.stop();
         if let Some(running) = &state.running {
             running.stop.send_replace(true);
         }
     }
 }
 
-/// Refuses a file or folder that the agent may write.
-fn refuse_writable(path: &Path, writable: &[PathBuf]) -> Result<(), PluginToolError> {
-    match writable.iter().any(|folder| path.starts_with(folder)) {
-        true => Err(PluginToolError::Writable(path.to_owned())),
-        false => Ok(()),
+/// Refuses a program that the agent may replace. Links are followed.
+async fn refuse_program(program: &Path, writable: &[PathBuf]) -> Result<(), PluginToolError> {
+    let (path, writable) = (program.to_owned(), writable.to_owned());
+    let is_replaceable = move || is_replaceable(&path, &writable);
+    match tokio::task::spawn_blocking(is_replaceable).await {
+        Ok(false) => Ok(()),
+        Ok(true) | Err(_) => Err(PluginToolError::Writable(program.to_owned())),
     }
 }
 

@@ -5,11 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use raddle_sandbox::egress::EgressRules;
 use raddle_sandbox::{
     Confinement, Launch, Policy, ProgramError, SandboxRules, is_program, named_program,
 };
 
 use super::manifest::Manifest;
+use super::network;
 use crate::process::{self, ProcessError, ProcessStarter, SandboxedProcess};
 
 /// Reason why a plugin's process was not started.
@@ -40,17 +42,22 @@ pub(super) struct LaunchedPlugin {
     pub(super) program: PathBuf,
 }
 
-/// Starts a plugin in its folder. The process can read files, but not Raddle's own; it can write
-/// none, and has no network. Its program is none of a folder that the agent may write.
+/// Starts a plugin in its folder. The process can read files, but not Raddle's own, and can write
+/// none. It reaches the hosts that `network` permits, through a proxy, and no others. Its program
+/// is none of a folder that the agent may write.
 pub(super) async fn start(
     starter: &ProcessStarter,
     folder: &Path,
     manifest: &Arc<Manifest>,
+    network: Vec<String>,
     writable: Vec<PathBuf>,
 ) -> Result<LaunchedPlugin, PluginStartError> {
     let path = starter.search_path().await;
     let (deps, folder, manifest) = (starter.clone(), folder.to_owned(), manifest.clone());
-    let prepared = move || prepare(&deps, &folder, &manifest, &path, &writable);
+    let prepared = move || {
+        let network = network::rules(&network, &*deps.operator);
+        prepare(&deps, &folder, &manifest, &path, network, &writable)
+    };
     let prepared = tokio::task::spawn_blocking(prepared).await;
     let (launch, confinement) = prepared.map_err(|_| PluginStartError::Internal)??;
     let program = PathBuf::from(launch.program.clone());
@@ -64,6 +71,7 @@ fn prepare(
     folder: &Path,
     manifest: &Manifest,
     path: &OsStr,
+    network: Option<EgressRules>,
     writable: &[PathBuf],
 ) -> Result<(Launch, Confinement), PluginStartError> {
     let real = std::fs::canonicalize(folder);
@@ -98,7 +106,7 @@ fn prepare(
     rules.hide_own(&starter.own);
     let confinement = Confinement {
         policy: Policy::Confined(rules),
-        network: None,
+        network,
         accepts_second_tier: starter.operator.accepts_second(),
     };
     Ok((launch, confinement))

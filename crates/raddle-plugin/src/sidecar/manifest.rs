@@ -1,18 +1,24 @@
 //! The manifest of a plugin, `plugin.toml`.
 
 mod hooks;
+mod mcp_servers;
 mod model_provider;
+mod skills;
 mod tools;
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use raddle_config::McpServer;
+use rustix::fs::OFlags;
 use serde_json::Value;
 use toml::Table;
 
 pub use self::hooks::PluginHook;
 pub use self::tools::PluginTool;
+use super::network;
 
 /// Name of the manifest in the folder of a plugin.
 pub const MANIFEST_FILE: &str = "plugin.toml";
@@ -31,8 +37,8 @@ const PERMISSIONS: [&str; 4] = [
     "model.call",
 ];
 
-/// Prefixes of permissions that continue with a name.
-const PERMISSION_PREFIXES: [&str; 2] = ["secrets:", "network:"];
+/// Prefix of permissions that continue with the name of a secret.
+const SECRETS_PREFIX: &str = "secrets:";
 
 /// Prefixes of methods that the contract defines.
 const RESERVED_PREFIXES: [&str; 2] = ["plugin/", "host/"];
@@ -56,6 +62,10 @@ pub struct Manifest {
     pub hooks: Vec<PluginHook>,
     /// Method that answers model calls, if the plugin is a model provider.
     pub model_provider: Option<String>,
+    /// Folders of skills below the folder of the plugin; `None` for `skills`, if it exists.
+    pub skills: Option<Vec<String>>,
+    /// MCP servers that the plugin defines, under the names by which threads know them.
+    pub mcp_servers: Vec<McpServer>,
     /// Keys that are not known, as sentences for the author.
     pub warnings: Vec<String>,
 }
@@ -116,7 +126,7 @@ impl Manifest {
     pub fn read(folder: &Path) -> Result<Self, ManifestError> {
         let path = folder.join(MANIFEST_FILE);
         let mut text = String::new();
-        let read = File::open(&path)
+        let read = open(&path)
             .and_then(|file| file.take(MANIFEST_BYTES_MAX + 1).read_to_string(&mut text));
         match read {
             Err(error) => return Err(ManifestError::Read { path, error }),
@@ -167,6 +177,8 @@ impl Manifest {
         let tools = tools::take(&mut contributions, &mut warnings)?;
         let hooks = hooks::take(&mut contributions, &mut warnings)?;
         let model_provider = model_provider::take(&mut contributions, &mut warnings)?;
+        let skills = skills::take(&mut contributions)?;
+        let mcp_servers = mcp_servers::take(&mut contributions, &id)?;
         warn_of(&contributions, "contributions.", &mut warnings);
         warn_of(keys, "", &mut warnings);
         Ok(Self {
@@ -178,8 +190,23 @@ impl Manifest {
             tools,
             hooks,
             model_provider,
+            skills,
+            mcp_servers,
             warnings,
         })
+    }
+}
+
+/// Opens an ordinary file. Another one, such as a pipe, could block its reader for ever.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::options()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no ordinary file")),
     }
 }
 
@@ -276,9 +303,11 @@ fn strings(keys: &mut Table, key: &str, example: &str) -> Result<Option<Vec<Stri
 }
 
 fn is_permission(text: &str) -> bool {
-    let mut prefixes = PERMISSION_PREFIXES.iter();
-    let is_named = prefixes.any(|it| text.strip_prefix(it).is_some_and(is_name));
-    is_named || PERMISSIONS.contains(&text)
+    let is_secret = text.strip_prefix(SECRETS_PREFIX).is_some_and(is_name);
+    let is_host = text
+        .strip_prefix(network::PREFIX)
+        .is_some_and(network::is_host);
+    is_secret || is_host || PERMISSIONS.contains(&text)
 }
 
 /// Whether the contract defines methods of this kind.

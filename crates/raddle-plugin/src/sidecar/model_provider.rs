@@ -50,6 +50,13 @@ impl PluginModels {
             self.providers.names(provider, model).await
         };
         let registry = &self.registry;
+        // Its files may have changed since the turn began.
+        if provider
+            .as_deref()
+            .is_some_and(|it| registry.by_id(it).is_some())
+        {
+            registry.refresh().await;
+        }
         let plugin = provider.and_then(|it| registry.model_provider(&it));
         match plugin {
             None => AnswerState::Other(self.others.call(prompt)),
@@ -61,6 +68,7 @@ impl PluginModels {
                     method,
                     arguments,
                     user: None,
+                    acts: None,
                     limit: ANSWER_TIMEOUT,
                     answer: Some(sender),
                     events: EventReceiver::without_clients(prompt.thread),

@@ -1,21 +1,32 @@
 //! The open calls of a plugin, and to which of them a call of the host belongs.
 
+mod running_acts;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use raddle_core::ThreadId;
+use raddle_core::ports::PluginActs;
 use serde_json::Value;
 
+pub(super) use self::running_acts::RunningAct;
+use self::running_acts::RunningActs;
 use super::answer_channel::AnswerSender;
+use super::stopped_calls::StoppedCalls;
 use crate::mcp::{CallElicitations, CallUser, Elicitations};
 
 /// Member of the params of a host call: the id of the request that the plugin is answering.
 const CALL_ID: &str = "call_id";
 
+/// Longest part of an unknown id that is shown.
+const EXCERPT_BYTES_MAX: usize = 200;
+
 /// The calls of one plugin that have no result.
 pub(super) struct OpenCalls {
     elicitations: Arc<Elicitations>,
+    /// Calls that were stopped, and have no response.
+    pub(super) stopped: Arc<StoppedCalls>,
     table: Mutex<CallTable>,
 }
 
@@ -34,6 +45,9 @@ pub(super) struct OpenCall {
     thread: Option<ThreadId>,
     /// Receives the answer of a model.
     pub(super) answer: Option<AnswerSender>,
+    /// Acts in the thread that made it.
+    pub(super) acts: Option<Arc<dyn PluginActs>>,
+    running_acts: Arc<RunningActs>,
     /// Its questions to the user.
     pub(super) questions: CallElicitations,
     /// Held while the user is asked for a permission. A call that asks twice at once has one
@@ -47,8 +61,8 @@ pub(super) enum CallLookupError {
     #[error("no call of the plugin is open; call the host in the middle of a call")]
     NoCall,
     #[error(
-        "calls of several threads are open; send `call_id`, the id of the request that the plugin \
-         is answering"
+        "calls of several threads are open or were stopped; send `call_id`, the id of the request \
+         that the plugin is answering"
     )]
     SeveralThreads,
     #[error(
@@ -65,6 +79,7 @@ impl OpenCalls {
     pub(super) fn new(plugin: String) -> Arc<Self> {
         Arc::new(Self {
             elicitations: Elicitations::new(plugin),
+            stopped: Arc::default(),
             table: Mutex::default(),
         })
     }
@@ -73,16 +88,19 @@ impl OpenCalls {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a call. Without a user its questions are declined.
+    /// Adds a call. Without a user its questions are declined, and it has no acts.
     pub(super) fn add(
         self: &Arc<Self>,
         user: Option<CallUser>,
+        acts: Option<Arc<dyn PluginActs>>,
         answer: Option<AnswerSender>,
     ) -> OpenCallGuard {
         let call = Arc::new(OpenCall {
             id: OnceLock::new(),
             thread: user.as_ref().map(|it| it.thread),
             answer,
+            acts,
+            running_acts: RunningActs::new(),
             questions: self.elicitations.add_call(user),
             asking: tokio::sync::Mutex::default(),
         });
@@ -104,8 +122,21 @@ impl OpenCalls {
         !self.table().calls.is_empty()
     }
 
+    /// Returns the call that these params name.
+    pub(super) fn find_named(&self, params: &Value) -> Result<Arc<OpenCall>, CallLookupError> {
+        match params.get(CALL_ID) {
+            None | Some(Value::Null) => Err(CallLookupError::InvalidId),
+            Some(_) => self.find(params),
+        }
+    }
+
+    /// Whether at most one call has no result.
+    pub(super) fn has_one_at_most(&self) -> bool {
+        self.table().calls.len() <= 1
+    }
+
     /// Returns the call that a host call with these params belongs to: the one that it names, or
-    /// the newest if all open calls belong to one thread.
+    /// the newest if all calls without a response belong to one thread.
     pub(super) fn find(&self, params: &Value) -> Result<Arc<OpenCall>, CallLookupError> {
         let table = self.table();
         // After a restart of the process ids are used again, and the newest call is the right one.
@@ -113,7 +144,10 @@ impl OpenCalls {
         match params.get(CALL_ID) {
             None | Some(Value::Null) => {
                 let newest = calls.next().ok_or(CallLookupError::NoCall)?;
-                match calls.all(|it| it.thread == newest.thread) {
+                let is_same = |thread: Option<ThreadId>| thread == newest.thread;
+                let is_only = calls.all(|it| is_same(it.thread))
+                    && self.stopped.all_owners(|it| is_same(it.turn_thread()));
+                match is_only {
                     true => Ok(newest.clone()),
                     false => Err(CallLookupError::SeveralThreads),
                 }
@@ -121,10 +155,25 @@ impl OpenCalls {
             Some(Value::String(id)) => {
                 let named = calls.find(|it| it.id.get() == Some(id));
                 let named = named.cloned();
-                named.ok_or_else(|| CallLookupError::UnknownId(id.clone()))
+                named.ok_or_else(|| {
+                    let excerpt = &id[..id.floor_char_boundary(EXCERPT_BYTES_MAX)];
+                    CallLookupError::UnknownId(excerpt.to_owned())
+                })
             }
             Some(_) => Err(CallLookupError::InvalidId),
         }
+    }
+}
+
+impl OpenCall {
+    /// Whether a turn of a thread made the call.
+    pub(super) fn has_thread(&self) -> bool {
+        self.thread.is_some()
+    }
+
+    /// Begins an act, unless the call has ended.
+    pub(super) fn begin_act(&self) -> Option<RunningAct> {
+        self.running_acts.begin()
     }
 }
 
@@ -145,11 +194,19 @@ impl OpenCallGuard {
     pub(super) async fn timeout(&self, limit: Duration) {
         self.call.questions.timeout(limit).await;
     }
+
+    /// Ends the call, and waits until its acts have ended.
+    pub(super) async fn end(self) {
+        let acts = self.call.running_acts.clone();
+        drop(self);
+        acts.ended().await;
+    }
 }
 
 impl Drop for OpenCallGuard {
     fn drop(&mut self) {
         self.calls.table().calls.remove(&self.number);
+        self.call.running_acts.stop();
     }
 }
 
@@ -179,7 +236,7 @@ mod tests {
                 thread,
                 questions: Arc::new(UnaskedUser),
             });
-            let guard = calls.add(user, None);
+            let guard = calls.add(user, None, None);
             guard.set_id(id);
             guard
         };
@@ -202,6 +259,8 @@ mod tests {
         assert_eq!(find(named("raddle-3")), found("raddle-3", Some(second)));
         let unknown = CallLookupError::UnknownId("raddle-9".to_owned());
         assert_eq!(find(named("raddle-9")), Err(unknown));
+        let excerpt = CallLookupError::UnknownId("x".repeat(EXCERPT_BYTES_MAX));
+        assert_eq!(find(named(&"x".repeat(1 << 20))), Err(excerpt));
         let number = find(json!({ "call_id": 3 }));
         assert_eq!(number, Err(CallLookupError::InvalidId));
         drop((a, b));

@@ -6,11 +6,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use super::inspection::InspectedPlugin;
 use super::plugin_file::{PluginFile, PluginFileError};
 
 /// Limit: approved permissions of one plugin; beyond it, a further approval is not stored, and the
 /// plugin receives an error.
 const APPROVED_MAX: usize = 100;
+
+/// Name of the principal that approves by trust in the files of a plugin.
+const TRUST: &str = "raddle plugin trust";
 
 /// Longest name of a principal that is stored.
 const PRINCIPAL_BYTES_MAX: usize = 200;
@@ -90,6 +94,20 @@ impl PermissionStore {
             stored.approved.insert(permission.to_owned(), approval);
             Ok(())
         })
+    }
+
+    /// Approves the hosts of a plugin, which the user trusts. Its process has them from its start,
+    /// before it can ask.
+    pub fn approve_network(&self, plugin: &InspectedPlugin) -> Result<(), PluginFileError> {
+        for permission in plugin.manifest.network_permissions() {
+            let by = TRUST.to_owned();
+            match self.approve(&plugin.hash.text, permission, by) {
+                // The others are asked about.
+                Ok(()) | Err(ApprovalError::TooMany) => {}
+                Err(ApprovalError::File(error)) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Removes the approval of one permission, or of all for `None`. Returns those that were

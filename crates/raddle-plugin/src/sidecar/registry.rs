@@ -1,26 +1,36 @@
 //! The installed plugins of a process: those that are enabled and trusted, as their files are now.
 
+mod shared_refresh;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use raddle_config::{InstalledPlugin, PluginConfig};
+use raddle_config::{InstalledPlugin, McpServer, PluginConfig};
 use raddle_core::Settings;
-use raddle_core::ports::{HookCall, ToolSpec};
+use raddle_core::ports::{HookCall, HookEvent, PluginSkill, ToolSpec};
+use tokio::sync::watch;
+use tokio::time::Instant;
 
+use self::shared_refresh::SharedRefresh;
 use super::folder_hash::{self, FolderStamp};
-use super::inspection::InspectedPlugin;
+use super::inspection::{InspectedPlugin, InspectionError};
 use super::instance::PluginInstance;
-use super::manifest::PluginTool;
+use super::manifest::{PluginHook, PluginTool};
 use super::plugin_file::plugin_path;
 use super::selected_hook::SelectedHook;
 use super::tool_name::{model_name, prefix_of};
 use super::trust::{PluginTrust, plugin_trust};
 use crate::log_file::{self, LogFile};
+use crate::mcp::PluginServers;
 use crate::process::ProcessStarter;
 
 /// Limit: tools of plugins that are part of a model call; beyond it, the others are not offered.
 const OFFERED_MAX: usize = 64;
+
+/// Time for which the folder of a plugin that does not run is not read again. It may be large.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
 /// The installed plugins. Cheap to clone.
 #[derive(Clone)]
@@ -33,16 +43,24 @@ struct Inner {
     starter: ProcessStarter,
     home: PathBuf,
     plugins: Mutex<BTreeMap<String, LoadedPlugin>>,
-    /// Held while folders are read.
-    refreshing: tokio::sync::Mutex<()>,
+    /// The MCP servers that the plugins define.
+    mcp_servers: watch::Sender<Vec<Arc<McpServer>>>,
+    /// Reads folders.
+    refreshing: SharedRefresh,
 }
 
 /// An enabled plugin.
 #[derive(Clone)]
 struct LoadedPlugin {
     installed: InstalledPlugin,
-    /// Stamp of the folder; `None` if it cannot be read.
+    /// Stamp of the folder; `None` if it must be read again.
     stamp: Option<FolderStamp>,
+    /// When it was read.
+    read_at: Instant,
+    /// Its hooks. Those of a plugin that does not run any more fail.
+    hooks: Vec<PluginHook>,
+    /// Names of the MCP servers of the configuration, if the plugin defines any.
+    taken: Option<Vec<String>>,
     /// The plugin, or why it does not run.
     instance: Result<Arc<OfferedPlugin>, PluginLoadError>,
 }
@@ -71,6 +89,7 @@ enum ReadPlugin {
     Unchanged,
     Changed {
         stamp: Option<FolderStamp>,
+        taken: Option<Vec<String>>,
         plugin: Result<Box<InspectedPlugin>, PluginLoadError>,
     },
 }
@@ -84,7 +103,8 @@ impl PluginRegistry {
                 starter,
                 home: home.to_owned(),
                 plugins: Mutex::default(),
-                refreshing: tokio::sync::Mutex::default(),
+                mcp_servers: watch::Sender::default(),
+                refreshing: SharedRefresh::default(),
             }),
         }
     }
@@ -92,6 +112,16 @@ impl PluginRegistry {
     fn plugins(&self) -> MutexGuard<'_, BTreeMap<String, LoadedPlugin>> {
         let plugins = self.inner.plugins.lock();
         plugins.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the MCP servers that the plugins define, as they are after each refresh.
+    pub fn mcp_servers(&self) -> PluginServers {
+        self.inner.mcp_servers.subscribe()
+    }
+
+    /// Whether any plugin defines an MCP server.
+    pub(super) fn has_mcp_servers(&self) -> bool {
+        !self.inner.mcp_servers.borrow().is_empty()
     }
 
     /// Whether no plugin is enabled.
@@ -120,13 +150,19 @@ impl PluginRegistry {
         if self.inner.config.is_known_empty() && self.is_empty() {
             return false;
         }
-        let _refreshing = self.inner.refreshing.lock().await;
+        self.inner.refreshing.run(self.reread()).await
+    }
+
+    async fn reread(&self) -> bool {
+        let now = Instant::now();
         let known = self.plugins().clone();
         let config = self.inner.config.clone();
         let read = tokio::task::spawn_blocking(move || {
             let enabled = config.refresh().into_iter().filter(|it| it.enabled);
+            let taken = config.mcp_server_names();
             let read = enabled.map(|installed| {
-                let plugin = read_plugin(&installed, known.get(&installed.id));
+                let known = known.get(&installed.id);
+                let plugin = read_plugin(&installed, known, &taken, now);
                 (installed, plugin)
             });
             read.collect::<Vec<_>>()
@@ -142,18 +178,35 @@ impl PluginRegistry {
                 }
                 // It is still there, because nothing else changes the table.
                 (ReadPlugin::Unchanged, None) => {}
-                (ReadPlugin::Changed { stamp, plugin }, replaced) => {
+                (
+                    ReadPlugin::Changed {
+                        stamp,
+                        taken,
+                        plugin,
+                    },
+                    replaced,
+                ) => {
                     let old_reason = replaced.as_ref().and_then(|it| it.instance.as_ref().err());
                     if let Err(reason) = &plugin
                         && old_reason != Some(reason)
                     {
                         tracing::warn!(plugin = id, %reason, "a plugin does not run");
                     }
+                    let hooks = match &plugin {
+                        Ok(plugin) => plugin.manifest.hooks.clone(),
+                        Err(_) => replaced
+                            .as_ref()
+                            .map(|it| it.hooks.clone())
+                            .unwrap_or_default(),
+                    };
                     stop(replaced);
                     let loaded = LoadedPlugin {
+                        hooks,
                         instance: plugin.map(|it| self.offered(*it)),
                         installed,
                         stamp,
+                        read_at: now,
+                        taken,
                     };
                     new.insert(id, loaded);
                 }
@@ -162,8 +215,43 @@ impl PluginRegistry {
         let has_changed = !old.is_empty();
         old.into_values().for_each(|it| stop(Some(it)));
         let has_plugins = !new.is_empty();
+        let offered = new.values().filter_map(|it| it.instance.as_ref().ok());
+        let servers = offered.flat_map(|it| it.instance.plugin.mcp_servers());
+        let servers: Vec<Arc<McpServer>> = servers.collect();
         *self.plugins() = new;
+        // Servers that are no longer among them are stopped.
+        self.inner.mcp_servers.send_if_modified(|old| {
+            let is_changed = *old != servers;
+            *old = servers;
+            is_changed
+        });
         has_plugins || has_changed
+    }
+
+    /// Returns the skills of the plugins that are enabled and trusted, as their files are now, in the
+    /// order of ids and names. It may block on the disk.
+    pub(super) fn trusted_skills(&self) -> Vec<PluginSkill> {
+        if self.is_known_empty() {
+            return Vec::new();
+        }
+        let known = self.plugins().clone();
+        let enabled = self.inner.config.refresh().into_iter();
+        let enabled = enabled.filter(|it| it.enabled);
+        let taken = self.inner.config.mcp_server_names();
+        let now = Instant::now();
+        let skills = enabled.flat_map(|installed| {
+            let known = known.get(&installed.id);
+            match (read_plugin(&installed, known, &taken, now), known) {
+                (ReadPlugin::Unchanged, Some(loaded)) => match &loaded.instance {
+                    Ok(offered) => offered.instance.plugin.skills.clone(),
+                    Err(_) => Vec::new(),
+                },
+                // The plugin is loaded when it is next used.
+                (ReadPlugin::Changed { plugin: Ok(it), .. }, _) => it.skills,
+                (ReadPlugin::Changed { .. } | ReadPlugin::Unchanged, _) => Vec::new(),
+            }
+        });
+        skills.collect()
     }
 
     /// Returns the configuration of plugins.
@@ -229,33 +317,44 @@ impl PluginRegistry {
         self.inner.config.is_known_empty() && self.is_empty()
     }
 
+    fn has_hooks(&self, call: &HookCall) -> bool {
+        let plugins = self.plugins();
+        let mut hooks = plugins.values().flat_map(|it| &it.hooks);
+        hooks.any(|it| it.selects(call))
+    }
+
     /// Returns the hooks of plugins that run on an event, in the order of ids and manifests.
     pub(crate) async fn hooks(&self, call: &HookCall) -> Vec<SelectedHook> {
+        // All plugins are compared when a turn begins; later, only before a hook is called.
+        let begins_turn = matches!(
+            call.event,
+            HookEvent::SessionStart | HookEvent::UserPromptSubmit
+        );
+        let is_loaded = !begins_turn && self.inner.refreshing.has_completed();
+        if is_loaded && !self.has_hooks(call) {
+            return Vec::new();
+        }
         if !self.refresh().await {
             return Vec::new();
         }
-        let has_hooks = |it: &&Arc<OfferedPlugin>| {
-            let mut hooks = it.instance.plugin.manifest.hooks.iter();
-            hooks.any(|it| it.selects(call))
-        };
-        let plugins: Vec<Arc<OfferedPlugin>> = {
-            let plugins = self.plugins();
-            let offered = plugins.values().filter_map(|it| it.instance.as_ref().ok());
-            offered.filter(has_hooks).cloned().collect()
-        };
+        let mut plugins: Vec<LoadedPlugin> = self.plugins().values().cloned().collect();
+        plugins.retain(|it| it.hooks.iter().any(|it| it.selects(call)));
         if plugins.is_empty() {
             return Vec::new();
         }
         let writable = self.writable(call.settings.clone()).await;
         let selected = plugins.iter().flat_map(|plugin| {
-            let hooks = plugin.instance.plugin.manifest.hooks.iter();
-            let hooks = hooks.filter(|it| it.selects(call));
-            hooks.map(|it| SelectedHook {
-                instance: plugin.instance.clone(),
-                method: it.method.clone(),
-                thread: call.thread,
-                writable: writable.clone(),
-            })
+            let instance = plugin.instance.as_ref().map(|it| it.instance.clone());
+            let hooks = plugin.hooks.iter().filter(|it| it.selects(call));
+            hooks.map(move |hook| (plugin, instance.clone(), hook))
+        });
+        let selected = selected.map(|(plugin, instance, hook)| SelectedHook {
+            plugin: plugin.installed.id.clone(),
+            folder: plugin.installed.path.clone(),
+            instance: instance.map_err(ToString::to_string),
+            hook: hook.clone(),
+            thread: call.thread,
+            writable: writable.clone(),
         });
         selected.collect()
     }
@@ -288,20 +387,66 @@ fn stop(plugin: Option<LoadedPlugin>) {
     }
 }
 
-/// Reads the folder of a plugin, if it has changed since it was loaded. It may block on the disk.
-fn read_plugin(installed: &InstalledPlugin, loaded: Option<&LoadedPlugin>) -> ReadPlugin {
+/// Reads the folder of a plugin, if it has changed since it was loaded. `taken` are the names of MCP
+/// servers that it cannot use. It may block on the disk.
+fn read_plugin(
+    installed: &InstalledPlugin,
+    loaded: Option<&LoadedPlugin>,
+    taken: &[String],
+    now: Instant,
+) -> ReadPlugin {
+    let has_just_failed = |it: &LoadedPlugin| {
+        it.instance.is_err() && now.saturating_duration_since(it.read_at) < RETRY_PAUSE
+    };
+    if loaded.is_some_and(|it| it.installed == *installed && has_just_failed(it)) {
+        return ReadPlugin::Unchanged;
+    }
     // Before the files are read, so that a change in between is noticed the next time.
-    let stamp = folder_hash::stamp(&installed.path).ok();
-    let is_unchanged = |it: &LoadedPlugin| it.installed == *installed && it.stamp == stamp;
+    let stamp = match folder_hash::stamp(&installed.path) {
+        Err(error) if installed.path.is_absolute() => {
+            let path = installed.path.clone();
+            let error = InspectionError::Folder { path, error };
+            return ReadPlugin::Changed {
+                stamp: None,
+                taken: None,
+                plugin: Err(PluginLoadError(error.to_string())),
+            };
+        }
+        stamp => stamp.ok(),
+    };
+    let is_unchanged = |it: &LoadedPlugin| {
+        let has_same_names = it.taken.as_ref().is_none_or(|it| it == taken);
+        it.installed == *installed && it.stamp == stamp && has_same_names
+    };
     if stamp.is_some() && loaded.is_some_and(is_unchanged) {
         return ReadPlugin::Unchanged;
     }
+    let mut own_taken = None;
     let plugin = match plugin_trust(installed) {
-        PluginTrust::Trusted(plugin) => Ok(plugin),
+        PluginTrust::Trusted(plugin) => {
+            own_taken = (!plugin.manifest.mcp_servers.is_empty()).then(|| taken.to_vec());
+            match plugin.mcp_collision(taken) {
+                None => Ok(plugin),
+                Some(collision) => Err(PluginLoadError(collision.to_string())),
+            }
+        }
         PluginTrust::Untrusted(reason) => Err(PluginLoadError(reason.to_string())),
-        PluginTrust::Unusable(error) => Err(PluginLoadError(error.to_string())),
+        PluginTrust::Unusable(error) => {
+            // It may be one of this moment, such as too many open files.
+            let stamp = stamp.filter(|_| !error.is_transient());
+            let plugin = Err(PluginLoadError(error.to_string()));
+            return ReadPlugin::Changed {
+                stamp,
+                taken: None,
+                plugin,
+            };
+        }
     };
-    ReadPlugin::Changed { stamp, plugin }
+    ReadPlugin::Changed {
+        stamp,
+        taken: own_taken,
+        plugin,
+    }
 }
 
 /// Returns the path of a plugin's log.
@@ -313,3 +458,6 @@ fn log_path(home: &Path, id: &str) -> PathBuf {
 pub fn plugin_log(home: &Path, id: &str) -> std::io::Result<String> {
     log_file::read(&log_path(home, id))
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,12 +9,17 @@ use serde_json::Value;
 
 use super::events::EventReceiver;
 use super::instance::{PluginCall, PluginInstance, PluginToolError};
-use super::manifest::MANIFEST_FILE;
+use super::manifest::{MANIFEST_FILE, PluginHook};
 
 /// A method of a plugin that is called on an event.
 pub(crate) struct SelectedHook {
-    pub(super) instance: Arc<PluginInstance>,
-    pub(super) method: String,
+    /// Id of the plugin.
+    pub(super) plugin: String,
+    /// Folder of the plugin.
+    pub(super) folder: PathBuf,
+    /// The plugin, or why it does not run any more.
+    pub(super) instance: Result<Arc<PluginInstance>, String>,
+    pub(super) hook: PluginHook,
     /// Thread of the event.
     pub(super) thread: ThreadId,
     /// Folders that the agent may write.
@@ -24,12 +29,17 @@ pub(crate) struct SelectedHook {
 impl SelectedHook {
     /// Returns a name for the log.
     pub(crate) fn key(&self) -> String {
-        format!("{} {}", self.instance.plugin.manifest.id, self.method)
+        format!("{} {}", self.plugin, self.hook.method)
     }
 
     /// Returns the file that defines it.
     pub(crate) fn manifest_path(&self) -> PathBuf {
-        self.instance.plugin.folder.join(MANIFEST_FILE)
+        self.folder.join(MANIFEST_FILE)
+    }
+
+    /// Whether a failure blocks what the hook decides on.
+    pub(crate) fn blocks_on_failure(&self) -> bool {
+        self.hook.blocks_on_failure
     }
 
     /// Calls the method with the input of a hook.
@@ -38,10 +48,12 @@ impl SelectedHook {
         input: Value,
         limit: Duration,
     ) -> Result<Value, PluginToolError> {
+        let instance = self.instance.map_err(PluginToolError::NotLoaded)?;
         let call = PluginCall {
-            method: self.method,
+            method: self.hook.method,
             arguments: input,
             user: None,
+            acts: None,
             limit,
             answer: None,
             events: EventReceiver::without_clients(self.thread),
@@ -49,6 +61,6 @@ impl SelectedHook {
             stopped: Box::pin(std::future::pending()),
             writable: self.writable,
         };
-        self.instance.call(call).await
+        instance.call(call).await
     }
 }

@@ -6,6 +6,7 @@
 //! the limits it fails at once, because calls inside each other would wait for ever.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -56,6 +57,32 @@ pub(crate) trait HostMethods: Send + Sync + 'static {
 
     /// Reports a deviation from the contract, without waiting.
     fn report(&self, fault: FrameFault);
+
+    /// Whether a response is the late one of a call that was stopped.
+    fn is_late(&self, _id: &str) -> bool {
+        false
+    }
+}
+
+/// Observer of one call of the plugin.
+pub(crate) trait CallObserver: Sync {
+    /// Receives the id of the request, before it is sent.
+    fn set_id(&self, _id: &str) {}
+
+    /// The call ends without a response, but the plugin has or will read the request. Called under
+    /// a lock of the session, before a late response is read.
+    fn set_stopped(&self, _id: &str) {}
+}
+
+impl CallObserver for () {}
+
+/// Whether a session goes on, without holding it.
+pub(crate) struct SessionState(watch::Receiver<bool>);
+
+impl SessionState {
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.has_changed().is_err() || *self.0.borrow()
+    }
 }
 
 /// Reason why a call of a plugin has no result.
@@ -105,6 +132,8 @@ struct SharedState {
     /// `None` once the plugin's stdin is closed.
     outgoing: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
     is_closed: watch::Sender<bool>,
+    /// Number of bytes that the plugin has sent.
+    received: AtomicU64,
 }
 
 /// Calls of the plugin that wait for a response.
@@ -140,6 +169,7 @@ impl PluginSession {
             calls: Mutex::default(),
             outgoing: Mutex::new(Some(sender)),
             is_closed: watch::Sender::new(false),
+            received: AtomicU64::new(0),
         });
         let reader = Reader {
             shared: shared.clone(),
@@ -164,20 +194,19 @@ impl PluginSession {
         params: &Value,
         limit: Duration,
     ) -> Result<Value, PluginCallError> {
-        self.call_with_id(method, params, limit, |_| {}).await
+        self.observed_call(method, params, limit, &()).await
     }
 
-    /// Calls a method of the plugin, and passes the id of the request to `set_id` before the
-    /// request is sent.
-    pub(crate) async fn call_with_id(
+    /// Calls a method of the plugin for an observer of the call.
+    pub(crate) async fn observed_call(
         &self,
         method: &str,
         params: &Value,
         limit: Duration,
-        set_id: impl FnOnce(&str),
+        observer: &dyn CallObserver,
     ) -> Result<Value, PluginCallError> {
-        let (entry, response) = CallEntry::open(&self.shared)?;
-        set_id(&entry.id);
+        let (entry, response) = CallEntry::open(&self.shared, observer)?;
+        observer.set_id(&entry.id);
         let frame = frame::request(&entry.id, method, params);
         if frame.len() > FRAME_BYTES_MAX {
             return Err(PluginCallError::TooLong);
@@ -186,6 +215,7 @@ impl PluginSession {
             if !self.shared.send(frame).await {
                 return Err(PluginCallError::Closed);
             }
+            entry.is_sent.store(true, Ordering::Relaxed);
             let outcome = response.await.map_err(|_| PluginCallError::Closed)?;
             outcome.map_err(PluginCallError::Failed)
         };
@@ -201,6 +231,16 @@ impl PluginSession {
     /// Whether the plugin has closed its stdout, or the session has ended.
     pub(crate) fn is_closed(&self) -> bool {
         *self.shared.is_closed.borrow()
+    }
+
+    /// Returns the state of the session.
+    pub(crate) fn state(&self) -> SessionState {
+        SessionState(self.shared.is_closed.subscribe())
+    }
+
+    /// Returns the number of bytes that the plugin has sent.
+    pub(crate) fn received(&self) -> u64 {
+        self.shared.received.load(Ordering::Relaxed)
     }
 
     /// Waits until the plugin has closed its stdout, or the session has ended.
@@ -246,14 +286,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// An open call of the plugin. Dropping it removes the call.
 struct CallEntry<'a> {
     id: String,
+    is_sent: AtomicBool,
     shared: &'a SharedState,
+    observer: &'a dyn CallObserver,
 }
 
 /// Receives the response to a call.
 type ResponseReceiver = oneshot::Receiver<Result<Value, PluginError>>;
 
 impl<'a> CallEntry<'a> {
-    fn open(shared: &'a SharedState) -> Result<(Self, ResponseReceiver), PluginCallError> {
+    fn open(
+        shared: &'a SharedState,
+        observer: &'a dyn CallObserver,
+    ) -> Result<(Self, ResponseReceiver), PluginCallError> {
         let mut calls = lock(&shared.calls);
         if calls.is_closed {
             return Err(PluginCallError::Closed);
@@ -267,13 +312,23 @@ impl<'a> CallEntry<'a> {
         let (sender, receiver) = oneshot::channel();
         calls.waiting.insert(id.clone(), sender);
         drop(calls);
-        Ok((Self { id, shared }, receiver))
+        let entry = Self {
+            id,
+            is_sent: AtomicBool::new(false),
+            shared,
+            observer,
+        };
+        Ok((entry, receiver))
     }
 }
 
 impl Drop for CallEntry<'_> {
     fn drop(&mut self) {
-        lock(&self.shared.calls).waiting.remove(&self.id);
+        let mut calls = lock(&self.shared.calls);
+        let is_waiting = calls.waiting.remove(&self.id).is_some();
+        if is_waiting && self.is_sent.load(Ordering::Relaxed) {
+            self.observer.set_stopped(&self.id);
+        }
     }
 }
 
@@ -329,6 +384,8 @@ impl<H: HostMethods> Reader<H> {
             match source.read_bytes(&mut buffer).await {
                 Ok(0) | Err(_) => break,
                 Ok(count) => {
+                    let received = &self.shared.received;
+                    received.fetch_add(count as u64, Ordering::Relaxed);
                     lines.buffer().extend_from_slice(&buffer[..count]);
                     self.pace(|it| it.spend_read(count)).await;
                 }
@@ -386,7 +443,10 @@ impl<H: HostMethods> Reader<H> {
         let (shared, host) = (self.shared.clone(), self.host.clone());
         self.served.spawn(async move {
             let outcome = match method.as_str() {
-                PING => Ok(json!({ "pong": true })),
+                PING => {
+                    drop(params);
+                    Ok(json!({ "pong": true }))
+                }
                 method => host.call(method, params).await,
             };
             let mut frame = frame::response(&id, &outcome);
@@ -418,7 +478,12 @@ impl<H: HostMethods> Reader<H> {
         match waiting {
             // The caller may have gone.
             Some(sender) => drop(sender.send(outcome)),
-            None => self.host.report(FrameFault::UnknownId(id.to_string())),
+            None => {
+                let id = id.to_string();
+                if !self.host.is_late(&id) {
+                    self.host.report(FrameFault::UnknownId(id));
+                }
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ use super::events::{EventOwner, EventReceiver};
 use super::instance::{CALL_TIMEOUT, PluginCall, PluginToolError};
 use super::registry::{OfferedPlugin, OfferedTool, PluginRegistry};
 use super::tool_name::PREFIX;
-use crate::mcp::{CallFailure, CallUser, tool_result};
+use crate::mcp::{CallFailure, CallUser, is_server_call, tool_result};
 
 /// The tools of plugins, and all others.
 #[derive(Clone)]
@@ -36,6 +36,14 @@ impl PluginTools {
     /// Whether a call is one of a plugin's tool. Without plugins, clients may use such names.
     fn is_plugin_call(&self, call: &ToolCall) -> bool {
         call.tool.starts_with(PREFIX) && !call.freeform && !self.registry.is_empty()
+    }
+
+    /// Reads plugins that have changed before a call that may be one of theirs.
+    async fn refresh_for(&self, call: &ToolCall) {
+        let is_of_server = || self.registry.has_mcp_servers() && is_server_call(call);
+        if call.tool.starts_with(PREFIX) || is_of_server() {
+            self.registry.refresh().await;
+        }
     }
 
     fn intent_of(&self, call: &ToolCall) -> (ItemBody, ToolIntent) {
@@ -92,6 +100,7 @@ impl PluginTools {
                 thread: job.thread,
                 questions: job.questions.clone(),
             }),
+            acts: Some(job.acts),
             limit: CALL_TIMEOUT,
             answer: None,
             events: EventReceiver {
@@ -185,9 +194,7 @@ impl Tools for PluginTools {
         call: &'a ToolCall,
     ) -> BoxFuture<'a, Option<(ItemBody, ToolIntent)>> {
         Box::pin(async move {
-            if call.tool.starts_with(PREFIX) {
-                self.registry.refresh().await;
-            }
+            self.refresh_for(call).await;
             match self.is_plugin_call(call) {
                 true => Some(self.intent_of(call)),
                 false => self.others.intent(thread, settings, call).await,
@@ -212,11 +219,14 @@ impl Tools for PluginTools {
 
     fn run(&self, job: ToolJob) -> BoxFuture<'static, ToolResult> {
         let call = job.item.call.clone();
-        let call = call.filter(|it| self.is_plugin_call(it));
         let this = self.clone();
         Box::pin(async move {
             match call {
-                Some(call) => this.run_call(job, call).await,
+                Some(call) if this.is_plugin_call(&call) => this.run_call(job, call).await,
+                Some(call) => {
+                    this.refresh_for(&call).await;
+                    this.others.run(job).await
+                }
                 None => this.others.run(job).await,
             }
         })

@@ -217,12 +217,17 @@ impl Input {
     /// Queues bytes. When the queue is empty, one piece of any size is accepted. Bytes for a
     /// command that has exited are dropped.
     pub fn write(&self, bytes: Vec<u8>) -> Result<(), InputFull> {
-        let queued = self.queued.load(Ordering::Relaxed);
-        if queued > 0 && queued + bytes.len() > INPUT_BYTES_MAX {
+        if !self.accepts(bytes.len()) {
             return Err(InputFull);
         }
         self.push(bytes);
         Ok(())
+    }
+
+    /// Whether a piece of this length is accepted.
+    pub fn accepts(&self, length: usize) -> bool {
+        let queued = self.queued.load(Ordering::Relaxed);
+        queued == 0 || queued + length <= INPUT_BYTES_MAX
     }
 
     /// Closes the stdin. A terminal has no end of file, so it gets the end-of-file character.
@@ -258,5 +263,23 @@ async fn feed(
             }
         }
         queued.fetch_sub(piece.len(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_input_that_is_not_read_accepts_one_long_piece() {
+        let flags = PipeFlags::CLOEXEC | PipeFlags::NONBLOCK;
+        let (_reader, writer) = pipe_with(flags).expect("a pipe");
+        let input = Input::new(register(writer).expect("a pipe"), false);
+        assert!(input.accepts(10 * INPUT_BYTES_MAX));
+        input
+            .write(vec![0; 10 * INPUT_BYTES_MAX])
+            .expect("accepted");
+        assert!(!input.accepts(1));
+        assert_eq!(input.write(vec![0]), Err(InputFull));
     }
 }

@@ -2,9 +2,9 @@
 //! order of its members, which no client intends. The check serialises the parsed params and
 //! compares shapes: an array where the serialised form has an object is rejected.
 
+use raddle_rpc::marks::Marks;
 use serde::Serialize;
 
-use super::marks::Marks;
 use super::shape::{PathSegment, Shape, ShapeBuilder};
 use crate::wire_error::{WireError, quoted};
 

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use raddle_protocol::table::{Method, Stability};
+use raddle_rpc::marks;
 use serde_json::value::RawValue;
 
-use super::{arrays, bounds, marks};
+use super::{arrays, bounds};
 use crate::session::Session;
 use crate::wire_error::WireError;
 

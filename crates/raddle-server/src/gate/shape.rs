@@ -83,7 +83,7 @@ impl ShapeBuilder {
                     text = &text[1..];
                 }
                 StringState::Inside => {
-                    let end = super::marks::position_of_any(*b"\"\\", text);
+                    let end = raddle_rpc::marks::position_of_any(*b"\"\\", text);
                     let end = end.unwrap_or(text.len());
                     self.append_to_key(&text[..end]);
                     text = &text[end..];

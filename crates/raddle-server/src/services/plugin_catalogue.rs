@@ -1,10 +1,11 @@
 //! The installed plugins, on the wire: one marketplace, which is the user's configuration.
 
+use raddle_config::skills::is_enabled;
 use raddle_core::ports::{ManifestSummary, PluginSnapshot};
 use raddle_protocol::{
     LocalPluginSource, MarketplaceInterface, PluginAuthPolicy, PluginAvailability, PluginDetail,
     PluginInstallPolicy, PluginInterface, PluginMarketplaceEntry, PluginReadParams, PluginSource,
-    PluginSummary,
+    PluginSummary, SkillSummary,
 };
 
 use super::ServerState;
@@ -50,7 +51,22 @@ pub(crate) async fn detail(
         let what = format!("no plugin has the name `{name}`; use one of plugin/list");
         return Err(WireError::Refused(what.into()));
     };
+    let config = state.config.state();
+    let manifest = plugin.manifest.as_ref().ok();
+    let mcp_servers = manifest
+        .map(|it| it.mcp_servers.clone())
+        .unwrap_or_default();
+    let skills = manifest.iter().flat_map(|it| &it.skills);
+    let skills = skills.map(|it| SkillSummary {
+        name: it.name.clone(),
+        description: it.description.clone(),
+        enabled: plugin.is_enabled && is_enabled(&config, &it.name, &it.path),
+        interface: None,
+        path: Some(it.path.clone()),
+        short_description: None,
+    });
     Ok(PluginDetail {
+        skills: skills.collect(),
         description: Some(description(&plugin)),
         summary: summary(plugin),
         marketplace_name: MARKETPLACE.to_owned(),
@@ -58,11 +74,10 @@ pub(crate) async fn detail(
         apps: Vec::new(),
         app_templates: Vec::new(),
         hooks: Vec::new(),
-        mcp_servers: Vec::new(),
+        mcp_servers,
         onboarding_skill: None,
         scheduled_tasks: None,
         share_url: None,
-        skills: Vec::new(),
     })
 }
 

@@ -1,10 +1,11 @@
-//! Folders of skills that apply in every workspace: those of the user and of the administrator, and
-//! those that clients add until the server ends.
+//! Skills that apply in every workspace: those in folders of the user and of the administrator, those
+//! in folders that clients add until the server ends, and those of plugins.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use raddle_config::Paths;
+use raddle_core::ports::{PluginSkill, Plugins};
 use raddle_protocol::SkillScope;
 
 /// A folder of skills.
@@ -14,11 +15,13 @@ pub(crate) struct SkillFolder {
     pub(crate) scope: SkillScope,
 }
 
-/// The folders. Cheap to clone. Clients that may only read do not see their skills.
+/// The folders, and the plugins. Cheap to clone. Clients that may only read do not see their skills.
 #[derive(Clone, Debug)]
 pub(crate) struct SkillRoots {
     fixed: Vec<SkillFolder>,
     added: Arc<Mutex<Vec<PathBuf>>>,
+    /// Set once the agent exists, which is built with this value.
+    plugins: Arc<OnceLock<Arc<dyn Plugins>>>,
 }
 
 impl SkillRoots {
@@ -32,7 +35,23 @@ impl SkillRoots {
         Self {
             fixed,
             added: Arc::default(),
+            plugins: Arc::default(),
         }
+    }
+
+    /// Adds the skills of these plugins.
+    pub(crate) fn set_plugins(&self, plugins: Arc<dyn Plugins>) {
+        let _ = self.plugins.set(plugins);
+    }
+
+    /// Returns the skills of plugins. Blocks on the disk.
+    pub(crate) fn of_plugins(&self) -> Vec<PluginSkill> {
+        self.plugins.get().map(|it| it.skills()).unwrap_or_default()
+    }
+
+    /// Reads the file of a plugin's skill. Blocks on the disk.
+    pub(crate) fn plugin_text(&self, path: &str) -> Option<String> {
+        self.plugins.get()?.skill_text(path)
     }
 
     /// Replaces the folders that clients add; returns whether they changed.

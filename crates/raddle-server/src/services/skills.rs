@@ -6,7 +6,8 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use raddle_config::projects;
+use raddle_config::{SKILL_BYTES_MAX, SKILL_FILE, SKILL_NAME_BYTES_MAX, SkillHeading, projects};
+use raddle_core::ports::PluginSkill;
 use raddle_protocol::{SkillErrorInfo, SkillMetadata, SkillScope, SkillsListEntry};
 use serde::Serialize;
 
@@ -14,23 +15,11 @@ use crate::services::files::PathAdmission;
 use crate::services::skill_roots::SkillFolder;
 use crate::wire_error::WireError;
 
-/// Limit: a skill's file; beyond it, the skill is listed as an error.
-const FILE_BYTES_MAX: u64 = 256 << 10;
-
-/// The longest name; longer ones are truncated.
-pub(crate) const NAME_BYTES_MAX: usize = 256;
-
-/// The longest description; longer ones are truncated.
-const DESCRIPTION_BYTES_MAX: usize = 4096;
-
 /// The maximum number of skills read from one folder.
 const SKILLS_MAX: usize = 1000;
 
 /// Limit: skills in one response; beyond it, the rest is left out, and the response holds an error.
 const LIST_BYTES_MAX: usize = 8 << 20;
-
-/// Name of a skill's file.
-const FILE: &str = "SKILL.md";
 
 /// Required extension of a skill's file, also of the target of a link.
 const MARKDOWN: &str = "md";
@@ -57,17 +46,32 @@ pub(crate) struct SkillList<'a> {
 
 impl<'a> SkillList<'a> {
     /// Creates an empty list, and reads the folders that apply everywhere. It reads only paths that
-    /// this rule admits.
-    pub(crate) fn new(shared: &'a [SkillFolder], admission: &'a PathAdmission) -> Self {
-        Self::within(LIST_BYTES_MAX, shared, admission)
+    /// this rule admits. The skills of plugins apply everywhere, too.
+    pub(crate) fn new(
+        shared: &'a [SkillFolder],
+        of_plugins: Vec<PluginSkill>,
+        admission: &'a PathAdmission,
+    ) -> Self {
+        Self::within(LIST_BYTES_MAX, shared, of_plugins, admission)
     }
 
-    fn within(bytes_max: usize, shared: &'a [SkillFolder], admission: &'a PathAdmission) -> Self {
+    fn within(
+        bytes_max: usize,
+        shared: &'a [SkillFolder],
+        of_plugins: Vec<PluginSkill>,
+        admission: &'a PathAdmission,
+    ) -> Self {
         let mut entry = empty_entry("");
         let mut bytes_left = bytes_max;
         let mut sources = shared_sources(shared, admission).into_iter();
+        let mut of_plugins = of_plugins.into_iter().map(plugin_skill);
         // Skills that do not fit here do not fit into the first entry either.
-        let is_complete = sources.all(|it| it.collect(&mut entry, &mut bytes_left));
+        let is_complete = sources.all(|it| it.collect(&mut entry, &mut bytes_left))
+            && of_plugins.all(|skill| {
+                let fits = reserve_row(&skill, &mut bytes_left);
+                entry.skills.extend(fits.then_some(skill));
+                fits
+            });
         Self {
             admission,
             shared,
@@ -124,6 +128,21 @@ impl<'a> SkillList<'a> {
     }
 }
 
+/// Returns the row of a plugin's skill.
+fn plugin_skill(skill: PluginSkill) -> SkillMetadata {
+    SkillMetadata {
+        name: skill.name,
+        description: skill.description,
+        enabled: true,
+        path: skill.path,
+        scope: SkillScope::User,
+        dependencies: None,
+        interface: None,
+        plugin_id: Some(skill.plugin),
+        short_description: None,
+    }
+}
+
 fn empty_entry(cwd: &str) -> SkillsListEntry {
     SkillsListEntry {
         cwd: cwd.to_owned(),
@@ -158,7 +177,7 @@ pub(crate) fn text_of(
     let source = sources.iter().find(is_source)?;
     // The folder that is read is the judged one, even if it is replaced meanwhile.
     let opened = source.admission.open(&source.folder).ok()?;
-    let file = opened.path().join(folder.file_name()?).join(FILE);
+    let file = opened.path().join(folder.file_name()?).join(SKILL_FILE);
     source.text(&file, false).ok()
 }
 
@@ -224,7 +243,7 @@ impl SkillSource {
         let mut count = 0;
         for child in children.flatten() {
             let name = child.file_name();
-            let file = child.path().join(FILE);
+            let file = child.path().join(SKILL_FILE);
             let is_link = is_link(&child.path()) || is_link(&file);
             if !is_link && !file.is_file() {
                 continue;
@@ -240,11 +259,19 @@ impl SkillSource {
                 return true;
             }
             count += 1;
-            let path = self.folder.join(&name).join(FILE).display().to_string();
-            let heading = self.text(&file, is_link).and_then(|text| heading(&text));
+            let path = self
+                .folder
+                .join(&name)
+                .join(SKILL_FILE)
+                .display()
+                .to_string();
+            let heading = self.text(&file, is_link).and_then(|text| {
+                let heading = SkillHeading::parse(&text);
+                heading.map_err(|error| error.to_string())
+            });
             let fits = match heading {
                 Ok(heading) => {
-                    let folder = || truncated(&name.to_string_lossy(), NAME_BYTES_MAX);
+                    let folder = || truncated(&name.to_string_lossy(), SKILL_NAME_BYTES_MAX);
                     let skill = SkillMetadata {
                         name: heading.name.unwrap_or_else(folder),
                         description: heading.description,
@@ -288,11 +315,11 @@ impl SkillSource {
         })?;
         // Not every file reports its true length, so the read itself is bounded.
         let mut text = Vec::new();
-        file.take(FILE_BYTES_MAX + 1)
+        file.take(SKILL_BYTES_MAX + 1)
             .read_to_end(&mut text)
             .map_err(|error| error.to_string())?;
-        if text.len() as u64 > FILE_BYTES_MAX {
-            return Err(format!("larger than {FILE_BYTES_MAX} bytes"));
+        if text.len() as u64 > SKILL_BYTES_MAX {
+            return Err(format!("larger than {SKILL_BYTES_MAX} bytes"));
         }
         String::from_utf8(text).map_err(|_| "is not UTF-8".to_owned())
     }
@@ -300,13 +327,6 @@ impl SkillSource {
 
 fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink())
-}
-
-/// The heading of a skill's file.
-#[derive(Debug, PartialEq, Eq)]
-struct Heading {
-    name: Option<String>,
-    description: String,
 }
 
 /// Returns the reason why a file could not be opened.
@@ -323,35 +343,6 @@ fn truncated(text: &str, bytes_max: usize) -> String {
     text[..text.floor_char_boundary(bytes_max)].to_owned()
 }
 
-/// Parses `name` and `description` from the block between two `---` lines at the top.
-fn heading(text: &str) -> Result<Heading, String> {
-    let mut lines = text.lines();
-    if lines.next().map(str::trim_end) != Some("---") {
-        return Err(
-            "must begin with a line `---`, then name and description, then `---`".to_owned(),
-        );
-    }
-    let (mut name, mut description) = (None, None);
-    for line in lines {
-        if line.trim_end() == "---" {
-            let description = description.ok_or("`description` is missing")?;
-            return Ok(Heading { name, description });
-        }
-        let Some((key, value)) = line.split_once(':') else {
-            continue;
-        };
-        let value = value.trim().trim_matches(['"', '\'']);
-        match key {
-            "name" if !value.is_empty() => name = Some(truncated(value, NAME_BYTES_MAX)),
-            "description" if !value.is_empty() => {
-                description = Some(truncated(value, DESCRIPTION_BYTES_MAX));
-            }
-            _ => {}
-        }
-    }
-    Err("the heading has no closing `---`".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -364,28 +355,6 @@ mod tests {
     }
 
     #[test]
-    fn headings() {
-        let parsed = heading("---\nname: a\ndescription: \"does a: well\"\nother: x\n---\nbody");
-        let expected = Heading {
-            name: Some("a".into()),
-            description: "does a: well".into(),
-        };
-        assert_eq!(parsed, Ok(expected));
-        for invalid in ["", "name: a", "---\nname: a\n", "---\nname: a\n---\n"] {
-            assert!(heading(invalid).is_err(), "{invalid}");
-        }
-    }
-    #[test]
-    fn long_names_and_descriptions_are_cut() {
-        let long = "ü".repeat(5000);
-        let parsed = heading(&format!("---\nname: x{long}\ndescription: {long}\n---\n"));
-        let parsed = parsed.expect("a heading");
-        // A letter is not cut in half.
-        assert_eq!(parsed.name.map(|name| name.len()), Some(NAME_BYTES_MAX - 1));
-        assert_eq!(parsed.description.len(), DESCRIPTION_BYTES_MAX);
-    }
-
-    #[test]
     fn a_folder_lists_a_limited_number_of_skills() {
         let folder = tempfile::tempdir().expect("a folder");
         for number in 0..=SKILLS_MAX {
@@ -395,7 +364,7 @@ mod tests {
         }
         let admission = PathAdmission::default();
         let shared = [of_user(folder.path())];
-        let mut list = SkillList::new(&shared, &admission);
+        let mut list = SkillList::new(&shared, Vec::new(), &admission);
         list.add_folder("/nowhere");
         let entry = &list.entries()[0];
         assert_eq!(entry.skills.len(), SKILLS_MAX);
@@ -424,7 +393,7 @@ mod tests {
         };
         let fill = |bytes_max: usize| {
             let shared = [of_user(folder.path())];
-            let mut list = SkillList::within(bytes_max, &shared, &admission);
+            let mut list = SkillList::within(bytes_max, &shared, Vec::new(), &admission);
             list.add_folder("/nowhere");
             list.add_folder("/elsewhere");
             length(list)

@@ -24,6 +24,7 @@ pub(crate) use self::overrides::Overrides;
 pub(crate) use self::route::routed;
 
 use std::borrow::Cow;
+use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -226,9 +227,10 @@ pub(crate) fn settings(
     let client_tools =
         client_tools(tools).map_err(|error| WireError::Refused(error.to_string().into()))?;
     let config = config.with_request(params.config.as_ref());
+    let cwd = params.cwd.as_deref().map(absolute_folder);
     let environment = RequestedEnvironment::of(
         params.environments.as_deref(),
-        params.cwd.as_deref(),
+        cwd.as_deref(),
         params.runtime_workspace_roots.as_deref(),
     )?;
     config.bounds(environment.no_environment != Some(true))?;
@@ -255,10 +257,7 @@ pub(crate) fn settings(
     let from_request = requested_approval(params.approval_policy.as_ref(), &config)?;
     let configured = configured.as_ref().map(approval).transpose()?;
     Ok(Settings {
-        cwd: environment
-            .cwd
-            .or_else(|| params.cwd.clone())
-            .unwrap_or_else(current_folder),
+        cwd: environment.cwd.or(cwd).unwrap_or_else(current_folder),
         roots: environment.roots.unwrap_or_default(),
         model: model_choice.model.map(str::to_owned),
         provider: model_choice.provider.map(str::to_owned),
@@ -328,7 +327,8 @@ pub(crate) async fn change(
     let summary = params.summary.as_ref();
     let environments = params.environments.as_deref();
     let roots = params.runtime_workspace_roots.as_deref();
-    let environment = RequestedEnvironment::of(environments, params.cwd.as_deref(), roots)?;
+    let cwd = params.cwd.as_deref().map(absolute_folder);
+    let environment = RequestedEnvironment::of(environments, cwd.as_deref(), roots)?;
     let permissions = params.permissions.as_deref();
     let (sandbox, profile) =
         requested_sandbox(state, permissions, params.sandbox_policy.as_ref()).await?;
@@ -337,7 +337,7 @@ pub(crate) async fn change(
         provider: params.model_provider.clone().map(Some),
         effort: params.effort.clone().map(Some),
         summary: summary.map(|it| Some(it.as_str().to_owned())),
-        cwd: environment.cwd.or_else(|| params.cwd.clone()),
+        cwd: environment.cwd.or(cwd),
         roots: environment.roots,
         no_environment: environment.no_environment,
         approval: params.approval_policy.as_ref().map(approval).transpose()?,
@@ -501,6 +501,15 @@ fn requested_reviewer(
 
 fn not_known(what: &str, known: &[&str]) -> WireError {
     WireError::Refused(format!("unknown {what}; use one of {}", known.join(", ")).into())
+}
+
+/// Returns the absolute path of a folder that a client names. A relative one is relative to the
+/// folder the server runs in, as in Codex.
+pub(super) fn absolute_folder(folder: &str) -> String {
+    let relative = Some(Path::new(folder)).filter(|it| it.is_relative());
+    let absolute = relative.and_then(|it| std::path::absolute(it).ok());
+    let absolute = absolute.and_then(|it| it.into_os_string().into_string().ok());
+    absolute.unwrap_or_else(|| folder.to_owned())
 }
 
 /// Returns the folder the server runs in.

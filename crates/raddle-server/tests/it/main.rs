@@ -18,6 +18,7 @@ mod client_tools;
 mod closed_paths;
 mod connection;
 mod disk;
+mod folder_trust;
 mod frames;
 mod gate;
 mod idempotency;

@@ -25,9 +25,12 @@ impl SkillCase {
     }
 
     async fn open_in(cwd: &Path, harness: Harness) -> Self {
+        Self::open_with(json!({"cwd": cwd}), harness).await
+    }
+
+    async fn open_with(params: Value, harness: Harness) -> Self {
         let mut server = harness.open();
         let mut client = TestClient::connect(&mut server).await;
-        let params = json!({"cwd": cwd});
         let response = client.ask("thread/start", params).await;
         let thread = response.expect("a thread")["thread"]["id"].take();
         assert_eq!(client.next().await["method"], "thread/started");
@@ -155,7 +158,9 @@ async fn a_named_skill_is_read_once_in_a_turn() {
 async fn skills_of_a_workspace_wait_for_trust() {
     let harness = harness();
     add_skill(harness.workspace.join(".agents/skills"), "tidy");
-    let mut case = SkillCase::open(harness).await;
+    // Nothing may be asked here, so a warning says what to do.
+    let params = json!({"cwd": harness.workspace, "approvalPolicy": "never"});
+    let mut case = SkillCase::open_with(params, harness).await;
     let (notes, warnings) = case.say("$tidy").await;
     assert!(!notes.contains("tidy"), "{notes}");
     let [warning] = &warnings[..] else {

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::confinement::check_folder;
 use super::programs::search_path;
 use crate::arguments;
+use crate::plugin_call;
 use crate::shell::{self, ApprovalSubject, DigestInput};
 use crate::tool_call_error::ToolCallError;
 
@@ -46,6 +47,8 @@ pub(crate) struct CommandRequest {
     /// Whether it runs outside the sandbox.
     pub(super) beyond: bool,
     pub(super) why: Option<String>,
+    /// Whether a plugin runs it, which gets the output alone.
+    pub(super) is_plugins: bool,
     /// Id of the call.
     pub(super) call: String,
 }
@@ -85,6 +88,15 @@ struct ShellArgs {
     justification: Option<String>,
 }
 
+/// Params of `host/command_run`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PluginCommand {
+    command: Option<String>,
+    argv: Option<Vec<String>>,
+    timeout_ms: Option<u64>,
+}
+
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum CommandLine {
@@ -104,6 +116,7 @@ pub(crate) fn parse_request(
     let request = match call.tool.as_str() {
         "exec_command" => exec_command(settings, call),
         "shell" | "shell_command" | "local_shell" | "container.exec" => shell(settings, call),
+        plugin_call::COMMAND => of_plugin(settings, call),
         _ => return None,
     };
     // Outside a sandbox there is never a login shell.
@@ -131,6 +144,7 @@ fn exec_command(settings: &Settings, call: &ToolCall) -> Result<CommandRequest, 
         tokens: it.max_output_tokens.unwrap_or(TOKENS).min(TOKENS_MAX),
         beyond: is_escalated(it.sandbox_permissions.as_deref())? && is_confined(settings),
         why: it.justification,
+        is_plugins: false,
         call: call.id.clone(),
     })
 }
@@ -155,6 +169,33 @@ fn shell(settings: &Settings, call: &ToolCall) -> Result<CommandRequest, ToolCal
         tokens: TOKENS,
         beyond: is_escalated && is_confined(settings),
         why: it.justification,
+        is_plugins: false,
+        call: call.id.clone(),
+    })
+}
+
+/// Reads the params of a plugin, which cannot ask to leave the sandbox.
+fn of_plugin(settings: &Settings, call: &ToolCall) -> Result<CommandRequest, ToolCallError> {
+    let it: PluginCommand = arguments::read(call)?;
+    let words = match (it.argv, it.command) {
+        (Some(words), None) if !words.is_empty() => words,
+        (None, Some(line)) => in_shell(SHELL.to_owned(), None, &line),
+        _ => {
+            let why = "Send either `command`, a line for the shell, or `argv`, the program and its \
+                       arguments.";
+            return Err(ToolCallError::new(why));
+        }
+    };
+    let timeout_ms = it.timeout_ms.unwrap_or(TIME_MS).min(TIME_MS_MAX);
+    Ok(CommandRequest {
+        words,
+        cwd: folder(settings, None)?,
+        tty: false,
+        time: WaitMode::Ends(Duration::from_millis(timeout_ms)),
+        tokens: TOKENS_MAX,
+        beyond: false,
+        why: None,
+        is_plugins: true,
         call: call.id.clone(),
     })
 }
@@ -448,6 +489,7 @@ mod tests {
                 tokens: TOKENS,
                 beyond,
                 why: None,
+                is_plugins: false,
                 call: String::new(),
             };
             let (item, _) =

@@ -164,7 +164,13 @@ impl CommandRequest {
         let end = listener.listen(time, then, &mut stopped).await;
         let output = std::mem::replace(&mut listener.output, TruncatedOutput::new(0));
         drop(listener);
-        listen_result(&inner, &running, item, end, output, began)
+        let printed = self.is_plugins.then(|| output.clone().finish().0);
+        let mut result = listen_result(&inner, &running, item, end, output, began);
+        // The item shows what the reports contain, but a plugin has no item of its own.
+        if let (Some(_), ItemBody::Command(item)) = (&printed, &mut result.body) {
+            item.printed = printed;
+        }
+        result
     }
 
     fn owner(&self, job: &ToolJob, item: &CommandRun) -> CommandOwner {

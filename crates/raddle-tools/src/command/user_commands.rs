@@ -61,6 +61,7 @@ pub(crate) async fn run(inner: Arc<ToolDeps>, job: ToolJob, item: CommandRun) ->
         tokens: TOKENS,
         beyond: true,
         why: None,
+        is_plugins: false,
         call: String::new(),
     };
     let result = request.run_unchecked(inner, job, item).await;

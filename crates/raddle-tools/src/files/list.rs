@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use globset::{Error, Glob, GlobBuilder, GlobSet};
 use raddle_core::ports::ToolSpec;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::error::ToolError;
 use super::roots::{ResolvedPath, Roots};
-use super::tree::{self, WalkEnd, WalkLimits};
+use super::tree::{self, TreeEntry, WalkEnd, WalkLimits};
 use super::walk::{FinalLink, Kind};
 
 const ENTRIES_MAX: usize = 1_000;
@@ -63,6 +63,52 @@ impl ListFiles {
         roots: &Roots,
         resolved: &ResolvedPath,
     ) -> Result<String, ToolError> {
+        let mut text = String::new();
+        let is_whole = self.visit(roots, resolved, &mut |path, entry| {
+            text.push_str(path);
+            text.push_str(if entry.is_folder { "/\n" } else { "\n" });
+        })?;
+        match is_whole {
+            true if text.is_empty() => text.push_str("[nothing]\n"),
+            true => {}
+            false => text.push_str(
+                "[more was left out; name a deeper folder, or a pattern that matches less]\n",
+            ),
+        }
+        Ok(text)
+    }
+
+    /// Returns the entries for a plugin.
+    pub(crate) fn entries_at(
+        &self,
+        roots: &Roots,
+        resolved: &ResolvedPath,
+    ) -> Result<Value, ToolError> {
+        let mut entries = Vec::new();
+        let is_whole = self.visit(roots, resolved, &mut |path, entry| {
+            let kind = match entry {
+                TreeEntry {
+                    is_folder: true, ..
+                } => "folder",
+                TreeEntry { is_file: true, .. } => "file",
+                _ => "other",
+            };
+            entries.push(json!({ "path": path, "kind": kind }));
+        })?;
+        Ok(json!({
+            "path": roots.brief(&resolved.shown),
+            "entries": entries,
+            "truncated": !is_whole,
+        }))
+    }
+
+    /// Passes on each entry with its path for the caller. Returns false if entries were left out.
+    fn visit(
+        &self,
+        roots: &Roots,
+        resolved: &ResolvedPath,
+        visit: &mut dyn FnMut(&str, &TreeEntry),
+    ) -> Result<bool, ToolError> {
         roots.readable(resolved)?;
         match resolved.kind {
             Kind::Folder => {}
@@ -75,7 +121,7 @@ impl ListFiles {
             depth: self.depth.unwrap_or(depth).clamp(1, DEPTH_MAX),
             until: Instant::now() + TIME_MAX,
         };
-        let (mut text, mut count) = (String::new(), 0);
+        let (mut count, mut bytes) = (0, 0);
         let end = tree::walk(roots, resolved, &limits, &mut |entry| {
             let is_match = match &glob {
                 None => true,
@@ -84,22 +130,16 @@ impl ListFiles {
             if !is_match {
                 return true;
             }
-            if count == ENTRIES_MAX || text.len() > BYTES_MAX {
+            if count == ENTRIES_MAX || bytes > BYTES_MAX {
                 return false;
             }
+            let path = roots.brief(&resolved.shown.join(&entry.path));
             count += 1;
-            text.push_str(&roots.brief(&resolved.shown.join(&entry.path)));
-            text.push_str(if entry.is_folder { "/\n" } else { "\n" });
+            bytes += path.len() + 1;
+            visit(&path, entry);
             true
         });
-        match end {
-            WalkEnd::Everything if count == 0 => text.push_str("[nothing]\n"),
-            WalkEnd::Everything => {}
-            WalkEnd::Enough | WalkEnd::Limit => text.push_str(
-                "[more was left out; name a deeper folder, or a pattern that matches less]\n",
-            ),
-        }
-        Ok(text)
+        Ok(end == WalkEnd::Everything)
     }
 }
 

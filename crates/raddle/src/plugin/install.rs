@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use raddle_config::{Configuration, InstalledPlugin, WrittenValue};
-use raddle_plugin::{InspectedPlugin, PermissionStore};
+use raddle_plugin::{InspectedPlugin, PermissionStore, StateStore};
 
 use super::report;
 use crate::cli::PluginAdd;
@@ -32,6 +32,11 @@ pub(super) fn add(config: &Configuration, args: &PluginAdd) -> Result<ExitCode> 
         plugin.folder.to_str().is_some(),
         "the path {shown} is no text, so config.toml cannot contain it; rename the folder"
     );
+    if let Some(collision) = plugin.mcp_collision(&config.mcp_servers().names()) {
+        bail!("the plugin `{id}` cannot be installed: {collision}");
+    }
+    // A client may have removed an earlier installation, whose approvals stay.
+    permissions(id)?.remove()?;
     let written = config.install_plugin(&InstalledPlugin {
         id: id.clone(),
         path: plugin.folder.clone(),
@@ -39,6 +44,7 @@ pub(super) fn add(config: &Configuration, args: &PluginAdd) -> Result<ExitCode> 
         trusted_hash: Some(plugin.hash.text.clone()),
     });
     let written = written.map_err(|error| config::not_written(config, error))?;
+    permissions(id)?.approve_network(&plugin)?;
     for line in description(&plugin) {
         report(&line);
     }
@@ -53,10 +59,14 @@ pub(super) fn trust(config: &Configuration, id: &str) -> Result<ExitCode> {
         plugin.folder.display(),
         plugin.manifest.id
     );
+    if let Some(collision) = plugin.mcp_collision(&config.mcp_servers().names()) {
+        bail!("the plugin `{id}` cannot be trusted: {collision}");
+    }
     let written = config.trust_plugin(id, &plugin.hash.text);
     let written = written.map_err(|error| config::not_written(config, error))?;
     // Approvals are for the files that were trusted before.
     permissions(id)?.keep_only(&plugin.hash.text)?;
+    permissions(id)?.approve_network(&plugin)?;
     for line in description(&plugin) {
         report(&line);
     }
@@ -82,6 +92,7 @@ pub(super) fn remove(config: &Configuration, id: &str) -> Result<ExitCode> {
     let written = config.remove_plugin(id);
     let written = written.map_err(|error| config::not_written(config, error))?;
     permissions(id)?.remove()?;
+    StateStore::of(&Home::find()?.state, id).remove()?;
     report(&format!("the folder {} stays", plugin.path.display()));
     finish(&written, &format!("removed the plugin `{id}`"))
 }
@@ -112,11 +123,19 @@ fn description(plugin: &InspectedPlugin) -> Vec<String> {
     let InspectedPlugin {
         folder,
         manifest,
+        skills,
         hash,
     } = plugin;
-    let permissions = match manifest.permissions.is_empty() {
+    let permissions = manifest.permissions.iter();
+    let hosts = permissions
+        .clone()
+        .filter_map(|it| it.strip_prefix("network:"));
+    let hosts: Vec<&str> = hosts.collect();
+    let asked = permissions.filter(|it| !it.starts_with("network:"));
+    let asked: Vec<&str> = asked.map(String::as_str).collect();
+    let asked = match asked.is_empty() {
         true => "none".to_owned(),
-        false => manifest.permissions.join(", "),
+        false => asked.join(", "),
     };
     let mut lines = vec![
         format!(
@@ -126,9 +145,16 @@ fn description(plugin: &InspectedPlugin) -> Vec<String> {
             folder.display()
         ),
         format!("  runs: {}", manifest.entrypoint.join(" ")),
-        format!("  may ask for: {permissions}"),
-        format!("  trusted: {} files, {}", hash.files, hash.text),
+        format!("  may ask for: {asked}"),
     ];
+    if !hosts.is_empty() {
+        lines.push(format!("  may connect to: {}", hosts.join(", ")));
+    }
+    if !skills.is_empty() {
+        let names: Vec<&str> = skills.iter().map(|it| it.name.as_str()).collect();
+        lines.push(format!("  skills: {}", names.join(", ")));
+    }
+    lines.extend([format!("  trusted: {} files, {}", hash.files, hash.text)]);
     let warnings = manifest.warnings.iter();
     lines.extend(warnings.map(|it| format!("  warning: {it}")));
     lines

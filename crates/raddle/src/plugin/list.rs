@@ -8,7 +8,7 @@ use anyhow::Result;
 use raddle_config::{Configuration, InstalledPlugin};
 use raddle_console::print_lines;
 use raddle_plugin::{
-    InspectedPlugin, PermissionApproval, PermissionStore, PluginTrust, plugin_trust,
+    InspectedPlugin, McpCollision, PermissionApproval, PermissionStore, PluginTrust, plugin_trust,
 };
 use serde_json::{Value, json};
 
@@ -20,6 +20,8 @@ use crate::home::Home;
 struct ListedPlugin {
     installed: InstalledPlugin,
     trust: PluginTrust,
+    /// MCP server whose name the configuration uses for another one.
+    collision: Option<McpCollision>,
     /// Approved permissions, if its files are trusted.
     approved: BTreeMap<String, PermissionApproval>,
 }
@@ -27,7 +29,8 @@ struct ListedPlugin {
 pub(super) fn run(config: &Configuration, args: &PluginList) -> Result<ExitCode> {
     let home = Home::find()?;
     let installed = config.plugins().into_iter();
-    let plugins = installed.map(|it| ListedPlugin::read(it, &home.state));
+    let taken = config.mcp_servers().names();
+    let plugins = installed.map(|it| ListedPlugin::read(it, &home.state, &taken));
     let plugins = plugins.collect::<Result<Vec<_>>>()?;
     if args.json {
         let list: Value = plugins.iter().map(ListedPlugin::json).collect();
@@ -42,8 +45,12 @@ pub(super) fn run(config: &Configuration, args: &PluginList) -> Result<ExitCode>
 }
 
 impl ListedPlugin {
-    fn read(installed: InstalledPlugin, home: &Path) -> Result<Self> {
+    fn read(installed: InstalledPlugin, home: &Path, taken: &[String]) -> Result<Self> {
         let trust = plugin_trust(&installed);
+        let collision = match &trust {
+            PluginTrust::Trusted(plugin) => plugin.mcp_collision(taken),
+            PluginTrust::Untrusted(_) | PluginTrust::Unusable(_) => None,
+        };
         let approved = match &trust {
             PluginTrust::Trusted(plugin) => {
                 PermissionStore::of(home, &installed.id).approved(&plugin.hash.text)?
@@ -53,12 +60,16 @@ impl ListedPlugin {
         Ok(Self {
             installed,
             trust,
+            collision,
             approved,
         })
     }
 
     /// Returns the state as a word for programs, and for people.
     fn state(&self) -> (&'static str, String) {
+        if let Some(collision) = &self.collision {
+            return ("unusable", format!("does not run: {collision}"));
+        }
         match (&self.trust, self.installed.enabled) {
             (PluginTrust::Trusted(_), false) => ("disabled", "disabled".to_owned()),
             (PluginTrust::Trusted(_), true) => ("enabled", "enabled".to_owned()),
@@ -85,6 +96,11 @@ impl ListedPlugin {
         ];
         let tools = self.inspected().into_iter().flat_map(|it| it.tool_names());
         lines.extend(tools.map(|it| format!("  tool: {it}")));
+        let skills = self.inspected().into_iter().flat_map(|it| &it.skills);
+        lines.extend(skills.map(|it| format!("  skill: {}", it.name)));
+        let servers = self.inspected().into_iter();
+        let servers = servers.flat_map(|it| &it.manifest.mcp_servers);
+        lines.extend(servers.map(|it| format!("  mcp server: {}", it.name)));
         let approved = self.approved.iter();
         lines.extend(approved.map(|(name, it)| format!("  approved: {name}, by {}", it.by)));
         lines
@@ -100,6 +116,12 @@ impl ListedPlugin {
             "permissions": self.inspected().map(|it| &it.manifest.permissions),
             "approved": self.inspected().map(|_| &self.approved),
             "tools": self.inspected().map(InspectedPlugin::tool_names),
+            "skills": self.inspected().map(|it| {
+                it.skills.iter().map(|skill| &skill.name).collect::<Vec<_>>()
+            }),
+            "mcpServers": self.inspected().map(|it| {
+                it.manifest.mcp_servers.iter().map(|server| &server.name).collect::<Vec<_>>()
+            }),
             "state": state,
             "reason": matches!(state, "untrusted" | "unusable").then_some(text),
         })

@@ -1,27 +1,42 @@
 //! `raddle plugin test`: checks a plugin against the contract.
 
+mod acts;
+mod folders;
+
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use raddle_config::Override;
 use raddle_console::print_lines;
 use raddle_plugin::{PluginTest, PluginTestOptions, test_plugin};
+use raddle_server::AgentDeps;
 use serde_json::{Value, json};
 
+use self::acts::TestActs;
+use self::folders::TestFolders;
 use crate::cli;
 use crate::home::Home;
+use crate::rules::RuleStore;
 use crate::{agent_deps, app_server, runtime, threads};
 
 pub(super) fn run(overrides: Vec<Override>, args: &cli::PluginTest) -> Result<ExitCode> {
     app_server::disable_core_dumps()?;
     let home = Home::find()?;
-    let options = PluginTestOptions {
-        approves: args.approve,
-        limit: Duration::from_secs(args.timeout),
-    };
+    let folders = TestFolders::create()?;
     let test = runtime::current_thread()?.block_on(async {
-        let (_server, starter) = agent_deps::open(&home, overrides, threads::process_starter)?;
+        let select = |deps: &AgentDeps, rules: RuleStore| {
+            let tools = threads::built_in_tools(deps, rules.clone());
+            (threads::process_starter(deps, rules), tools)
+        };
+        let (_server, (starter, tools)) = agent_deps::open(&home, overrides, select)?;
+        let options = PluginTestOptions {
+            approves: args.approve,
+            limit: Duration::from_secs(args.timeout),
+            home: folders.home(),
+            acts: Arc::new(TestActs::new(tools, &folders.work())),
+        };
         anyhow::Ok(test_plugin(&starter, &args.folder, options).await)
     })?;
     match args.json {

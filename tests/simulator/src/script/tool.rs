@@ -28,6 +28,7 @@ pub fn running(rng: &mut Rng, item: &ItemId, body: &ItemBody) -> Steps {
     if rng.percent(12) {
         let ask = Ask::Questions(AskQuestions {
             questions: vec![question()],
+            trust_folder: None,
         });
         let expires_at = rng.percent(30).then_some(Timestamp(1_500));
         let ask = AskForTool {

@@ -68,6 +68,20 @@ async fn an_interrupt_withdraws_the_question() {
     assert_eq!(ends[0].0, ItemStatus::Interrupted);
 }
 
+/// The clients stop showing the question while the tool runs on.
+#[tokio::test]
+async fn a_tool_that_needs_no_answer_any_more_withdraws_the_question() {
+    let mut harness = asking_harness().await;
+    harness.tools.go.notify_one();
+    until(&mut harness.deliveries, "serverRequest/resolved").await;
+    assert_eq!(resolutions(&harness).await, [Resolution::Withdrawn {}]);
+    assert!(harness.ends().await.is_empty());
+    harness.tools.go.notify_one();
+    until(&mut harness.deliveries, "turn/completed").await;
+    let read = "user hi · call do · output did elicits: gave up";
+    assert_eq!(harness.script.prompts()[1], read);
+}
+
 #[tokio::test]
 async fn settings_that_forbid_asking_decline_the_question() {
     let granular = json!({"sandbox_approval": true, "rules": true, "mcp_elicitations": false});

@@ -41,6 +41,7 @@ fn a_program_has_its_defaults() {
         network: true,
         sandbox: true,
         oauth: McpOauth::default(),
+        plugin: None,
     };
     assert_eq!(server("command = 'npx'"), expected);
 }
@@ -75,6 +76,7 @@ fn every_key_of_a_program_is_read() {
         network: false,
         sandbox: false,
         oauth: McpOauth::default(),
+        plugin: None,
     };
     assert_eq!(read, expected);
 }

@@ -95,3 +95,30 @@ fn text_is_context_where_a_hook_decides_nothing_else() {
             .is_some_and(|it| it.len() < long.len() + 4 && it.ends_with('…'))
     );
 }
+
+#[test]
+fn a_hook_that_fails_blocks_only_if_it_must() {
+    let failed = Decision::failed("it was ended after 60 s".to_owned());
+    assert_eq!(failed.ruling, HookRuling::Pass);
+    let blocked = failed.blocking_if_failed("org.example hooks/check");
+    let why = "The hook org.example hooks/check failed, and blocks what it cannot check: it was \
+               ended after 60 s";
+    assert_eq!(blocked.ruling, HookRuling::Deny(why.to_owned()));
+    assert!(blocked.has_failed());
+    let passed = Decision::default();
+    assert_eq!(passed.clone().blocking_if_failed("x"), passed);
+}
+
+#[test]
+fn the_result_of_a_plugins_hook_is_bounded() {
+    let long = "x".repeat(1 << 20);
+    let kept = format!("{}…", "x".repeat(CONTEXT_BYTES_MAX));
+    let of = |result: Value| Decision::of_result(HookEvent::PreToolUse, &result);
+    let denied = of(json!({ "decision": "block", "reason": long }));
+    assert_eq!(denied.ruling, HookRuling::Deny(kept.clone()));
+    let warned = of(json!({ "systemMessage": long }));
+    assert_eq!(warned.entries, [HookEntry::Warning(kept)]);
+    let changed = of(json!({ "hookSpecificOutput": { "updatedInput": { "text": long } } }));
+    assert!(changed.has_failed());
+    assert_eq!(changed.updated_input, None);
+}

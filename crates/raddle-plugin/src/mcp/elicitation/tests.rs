@@ -2,9 +2,10 @@
 
 use raddle_core::ports::BoxFuture;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
+use super::super::fake_server::FakeServer;
 use super::super::handler::Handler;
 use super::*;
 
@@ -13,6 +14,17 @@ struct FakeUser {
     resolution: Resolution,
     asked: AtomicUsize,
     allowed: Arc<Semaphore>,
+    /// Notified when a question was resolved or dropped.
+    ended: Arc<Notify>,
+}
+
+/// Notifies when it is dropped.
+struct NotifyOnDrop(Arc<Notify>);
+
+impl Drop for NotifyOnDrop {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
 }
 
 impl FakeUser {
@@ -21,6 +33,7 @@ impl FakeUser {
             resolution,
             asked: AtomicUsize::new(0),
             allowed: Arc::new(Semaphore::new(0)),
+            ended: Arc::default(),
         })
     }
 
@@ -37,7 +50,9 @@ impl QuestionSink for FakeUser {
         assert!(matches!(ask, Ask::Elicitation(it) if it.server == "s"));
         self.asked.fetch_add(1, Ordering::Relaxed);
         let (resolution, allowed) = (self.resolution.clone(), self.allowed.clone());
+        let ended = NotifyOnDrop(self.ended.clone());
         Box::pin(async move {
+            let _ended = ended;
             allowed.acquire().await.expect("a permit").forget();
             resolution
         })
@@ -232,6 +247,17 @@ async fn a_read_counts_and_has_no_influence_on_questions() {
     assert!(!elicitations.has_calls());
 }
 
+fn handler(elicitations: Arc<Elicitations>) -> Handler {
+    Handler {
+        server: "s".into(),
+        calls: Arc::default(),
+        elicitations,
+        tools_changed: Arc::default(),
+        log: Arc::default(),
+        output: None,
+    }
+}
+
 #[tokio::test]
 async fn the_end_of_the_server_ends_its_question() {
     let elicitations = Elicitations::new("s".to_owned());
@@ -239,12 +265,8 @@ async fn the_end_of_the_server_ends_its_question() {
     let _call = elicitations.add_call(user.of(ThreadId::mint()));
     let (open, output) = watch::channel(());
     let handler = Handler {
-        server: "s".into(),
-        calls: Arc::default(),
-        elicitations,
-        tools_changed: Arc::default(),
-        log: Arc::default(),
         output: Some(output),
+        ..handler(elicitations)
     };
     let asking = tokio::spawn(async move { handler.ask(form()).await });
     while user.asked.load(Ordering::Relaxed) == 0 {
@@ -253,4 +275,31 @@ async fn the_end_of_the_server_ends_its_question() {
     drop(open);
     let result = asking.await.expect("a result");
     assert_eq!(result.action, ElicitationAction::Cancel);
+}
+
+#[tokio::test]
+async fn a_question_that_its_server_cancels_is_dropped_and_the_call_can_ask_again() {
+    let elicitations = Elicitations::new("s".to_owned());
+    let user = FakeUser::new(elicitation(json!({"action": "decline"})));
+    let _call = elicitations.add_call(user.of(ThreadId::mint()));
+    let (_service, mut server) = FakeServer::connect(handler(elicitations)).await;
+    let params = serde_json::to_value(form()).expect("JSON");
+    let method = "elicitation/create";
+    let request =
+        |id: &str| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    server.send(request("first")).await;
+    while user.asked.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+    let params = json!({"requestId": "first", "reason": "it is no longer needed"});
+    let method = "notifications/cancelled";
+    let cancelled = json!({"jsonrpc": "2.0", "method": method, "params": params});
+    server.send(cancelled).await;
+    user.ended.notified().await;
+    user.allowed.add_permits(1);
+    server.send(request("second")).await;
+    // A cancelled request gets no response.
+    let response = server.next().await;
+    let expected = json!({"jsonrpc": "2.0", "id": "second", "result": {"action": "decline"}});
+    assert_eq!(response, expected);
 }

@@ -127,10 +127,23 @@ pub(super) fn approval_params() -> ContractViolation {
 
 pub(super) fn permission_not_declared(permission: &str) -> ContractViolation {
     let message = format!(
-        "the plugin asked for the permission {permission:?}, which `permissions` in plugin.toml \
-         does not list"
+        "the plugin asked for or used the permission {permission:?}, which `permissions` in \
+         plugin.toml does not list"
     );
     violation("permission_not_declared", message)
+}
+
+pub(super) fn permission_not_asked(method: &str, permission: &str) -> ContractViolation {
+    let message = format!(
+        "the plugin called {method} before it asked for the permission {permission:?} with \
+         host/request_approval"
+    );
+    violation("permission_not_asked", message)
+}
+
+pub(super) fn host_params(method: &str, error: &dyn Display) -> ContractViolation {
+    let message = format!("the params of {method} are invalid: {error}");
+    violation("host_params", message)
 }
 
 pub(super) fn unknown_host_method(method: &str) -> ContractViolation {
@@ -151,6 +164,10 @@ pub(super) fn of_frame(fault: &FrameFault) -> ContractViolation {
         FrameFault::TooLong => (
             "line_too_long",
             "a line on stdout is longer than 4 MiB; send less at once".to_owned(),
+        ),
+        FrameFault::TooManyValues => (
+            "too_many_values",
+            "a message has more than 100,000 values; send less at once".to_owned(),
         ),
         FrameFault::NoVersion => (
             "no_jsonrpc_version",

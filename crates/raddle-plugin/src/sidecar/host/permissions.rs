@@ -1,6 +1,8 @@
 //! `host/request_approval`, and the check of a permission.
 
 use std::fmt::Display;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use raddle_rpc::{ErrorObject, code};
 use rmcp::model::ElicitRequestParams;
@@ -8,11 +10,16 @@ use serde_json::{Value, json};
 
 use super::{PluginHost, invalid_params, refused};
 use crate::sidecar::manifest::Manifest;
+use crate::sidecar::open_calls::OpenCall;
 
 impl PluginHost {
     /// Asks the user for a permission, in the middle of a call.
-    pub(super) async fn request_approval(&self, params: &Value) -> Result<Value, ErrorObject> {
-        let Some(permission) = params["permission"].as_str() else {
+    pub(super) async fn request_approval(&self, params: Value) -> Result<Value, ErrorObject> {
+        let call = self.calls.find(&params);
+        let permission = params["permission"].as_str().map(str::to_owned);
+        // They may be long, and the user may take hours.
+        drop(params);
+        let Some(permission) = permission.as_deref() else {
             let message =
                 "`permission` must be a string, as in {\"permission\": \"workspace.read\"}";
             return Err(invalid_params(message));
@@ -32,35 +39,84 @@ impl PluginHost {
             self.note(&format!("permission {permission}: {message}"));
             refused(message)
         };
-        let call = self.calls.find(params).map_err(|it| not_asked(&it))?;
+        let call = call.map_err(|it| not_asked(&it))?;
         let _asking = call.asking.lock().await;
         // Another question for it may have been answered meanwhile.
         if self.is_approved(permission).await? {
             return Ok(json!({ "approved": true }));
         }
-        let question = self.question(permission)?;
+        let Manifest { id, version, .. } = &*self.manifest;
+        let message = format!("The plugin {id} {version} asks for the permission {permission}.");
+        let question = form(&message)?;
         let accepted_by = call.questions.accepted_by(&question).await;
         let Some(principal) = accepted_by.map_err(|it| not_asked(&it))? else {
             return Ok(json!({ "approved": false }));
         };
-        let (store, hash) = (self.permissions.clone(), self.hash.clone());
-        let name = permission.to_owned();
-        self.on_disk(move || store.approve(&hash, &name, principal))
-            .await?;
-        Ok(json!({ "approved": true }))
+        match self.approve(permission, principal).await? {
+            true => Ok(json!({ "approved": true })),
+            false => Err(not_asked(&"the plugin is changed, disabled or removed")),
+        }
     }
 
-    /// Returns the question for a permission: a form without fields, to accept or to decline.
-    fn question(&self, permission: &str) -> Result<ElicitRequestParams, ErrorObject> {
-        let Manifest { id, version, .. } = &*self.manifest;
-        let message = format!("The plugin {id} {version} asks for the permission {permission}.");
-        let question = json!({
-            "mode": "form",
-            "message": message,
-            "requestedSchema": { "type": "object", "properties": {} },
-        });
-        serde_json::from_value(question)
-            .map_err(|error| ErrorObject::new(code::INTERNAL, error.to_string()))
+    /// Stores the approval of a permission by this principal. Returns false if the plugin is no
+    /// longer installed as it was.
+    pub(in crate::sidecar) async fn approve(
+        &self,
+        permission: &str,
+        principal: String,
+    ) -> Result<bool, ErrorObject> {
+        let (store, hash) = (self.permissions.clone(), self.hash.clone());
+        let name = permission.to_owned();
+        let is_stopped = self.is_stopped.clone();
+        let approve = move || match is_stopped.load(Ordering::Relaxed) {
+            true => Ok(false),
+            false => store.approve(&hash, &name, principal).map(|()| true),
+        };
+        self.on_disk(approve).await
+    }
+
+    /// Checks that the user approved a permission, and returns the call that a host call with these
+    /// params belongs to. A turn of a thread made it.
+    pub(super) async fn permitted(
+        &self,
+        permission: &str,
+        params: &Value,
+    ) -> Result<Arc<OpenCall>, ErrorObject> {
+        let denied = |why: String| {
+            self.note(&format!("permission {permission}: {why}"));
+            refused(why)
+        };
+        if !self.is_declared(permission) {
+            return Err(denied(format!(
+                "`permissions` in plugin.toml does not list {permission:?}"
+            )));
+        }
+        if !self.is_approved(permission).await? {
+            return Err(denied(format!(
+                "the user has not approved {permission:?}; ask with host/request_approval"
+            )));
+        }
+        let call = self.calls.find(params);
+        let call = call.map_err(|it| denied(it.to_string()))?;
+        match call.has_thread() {
+            true => Ok(call),
+            false => Err(denied(
+                "the open call is one that no turn of a thread made".to_owned(),
+            )),
+        }
+    }
+
+    /// Returns the approved permissions for hosts. Without the file there are none.
+    pub(in crate::sidecar) async fn approved_network(&self) -> Vec<String> {
+        if self.manifest.network_permissions().next().is_none() {
+            return Vec::new();
+        }
+        let (store, hash) = (self.permissions.clone(), self.hash.clone());
+        let approved = self.on_disk(move || store.approved(&hash)).await;
+        let approved = approved.unwrap_or_default();
+        let listed = self.manifest.network_permissions();
+        let listed = listed.filter(|it| approved.contains_key(*it));
+        listed.cloned().collect()
     }
 
     /// Whether the manifest lists a permission.
@@ -75,4 +131,15 @@ impl PluginHost {
         let approved = self.on_disk(move || store.approved(&hash)).await?;
         Ok(approved.contains_key(permission))
     }
+}
+
+/// Returns a question to accept or to decline: a form without fields.
+pub(super) fn form(message: &str) -> Result<ElicitRequestParams, ErrorObject> {
+    let question = json!({
+        "mode": "form",
+        "message": message,
+        "requestedSchema": { "type": "object", "properties": {} },
+    });
+    serde_json::from_value(question)
+        .map_err(|error| ErrorObject::new(code::INTERNAL, error.to_string()))
 }

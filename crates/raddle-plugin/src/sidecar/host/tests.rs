@@ -1,3 +1,6 @@
+mod acts;
+mod small_methods;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use raddle_core::ports::QuestionSink;
@@ -48,7 +51,8 @@ impl HostFixture {
     fn of(home: TempDir, more: &str) -> Self {
         let folder = home.path().join("plugin");
         std::fs::create_dir_all(&folder).expect("a folder");
-        let permissions = "permissions = ['workspace.read', 'secrets:PATH', 'secrets:RADDLE_NONE']";
+        let permissions = "permissions = ['workspace.read', 'workspace.write', 'secrets:PATH', \
+                           'secrets:RADDLE_NONE']";
         let manifest =
             format!("id = 'org.example'\nversion = '1'\nentrypoint = ['x']\n{permissions}\n{more}");
         std::fs::write(folder.join("plugin.toml"), manifest).expect("a manifest");
@@ -68,8 +72,24 @@ impl HostFixture {
             thread: ThreadId::mint(),
             questions: user.clone(),
         };
-        let call = self.host.calls.add(Some(caller), None);
+        let call = self.host.calls.add(Some(caller), None, None);
         (user, call)
+    }
+
+    /// Waits until the log contains a text, and returns the log.
+    async fn log_with(&self, text: &str) -> String {
+        let path = self.home.path().join("log");
+        let read = async {
+            loop {
+                let log = std::fs::read_to_string(&path).unwrap_or_default();
+                match log.contains(text) {
+                    true => return log,
+                    false => tokio::task::yield_now().await,
+                }
+            }
+        };
+        let log = tokio::time::timeout(std::time::Duration::from_secs(60), read).await;
+        log.expect("a log with the text")
     }
 
     async fn call(&self, method: &str, params: Value) -> Result<Value, String> {
@@ -131,6 +151,20 @@ async fn an_approval_outlives_the_host_until_the_files_change_or_it_is_revoked()
     let store = PermissionStore::of(fixture.home.path(), "org.example");
     store.revoke(Some("workspace.read")).expect("a file");
     fixture.ask("workspace.read").await.expect_err("revoked");
+}
+
+#[tokio::test]
+async fn an_approval_of_a_plugin_that_was_removed_is_not_stored() {
+    let fixture = HostFixture::new();
+    let (user, _call) = fixture.open_call("accept");
+    // The user removes it while the question is open.
+    fixture.host.stop();
+    let error = fixture.ask("workspace.read").await.expect_err("stopped");
+    assert!(error.contains("changed, disabled or removed"), "{error}");
+    assert_eq!(user.asked.load(Ordering::Relaxed), 1);
+    let hash = fixture.host.hash.clone();
+    let stored = fixture.host.permissions.approved(&hash).expect("a file");
+    assert!(stored.is_empty());
 }
 
 #[tokio::test]

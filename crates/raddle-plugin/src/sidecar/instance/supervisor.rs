@@ -91,12 +91,15 @@ impl Supervisor {
                 }
                 () = pause => {}
             }
+            if let Some(reason) = running.failure.get() {
+                return WatchEnd::Failed((*reason).to_owned());
+            }
             let calls = &instance.host.calls;
             // A plugin that handles one request at a time is not asked in the middle of it.
             if calls.has_calls() {
                 continue;
             }
-            if lock(&running.last_used).elapsed() > IDLE_MAX {
+            if instance.stop_if_idle(running) {
                 return WatchEnd::Stopped;
             }
             let count = running.calls.load(Ordering::Relaxed);
@@ -122,6 +125,19 @@ impl Supervisor {
             self.guard.end();
             self.guard.ended().await;
         }
+    }
+}
+
+impl PluginInstance {
+    /// Begins to stop a process without calls that was not used for long. A call is opened before
+    /// it takes the process under the lock, so it is seen here, or it sees that the process ends.
+    fn stop_if_idle(&self, running: &RunningPlugin) -> bool {
+        let _state = self.state();
+        let is_idle = !self.host.calls.has_calls() && lock(&running.last_used).elapsed() > IDLE_MAX;
+        if is_idle {
+            running.stop.send_replace(true);
+        }
+        is_idle
     }
 }
 

@@ -9,6 +9,13 @@ use super::{KeyFault, is_reserved, name, warn_of};
 /// Limit: hooks of one plugin; beyond it, the plugin is rejected.
 const HOOKS_MAX: usize = 32;
 
+/// Events after which something happens that a hook can block.
+const BLOCKED_EVENTS: [HookEvent; 3] = [
+    HookEvent::PreToolUse,
+    HookEvent::PermissionRequest,
+    HookEvent::UserPromptSubmit,
+];
+
 const KEY: &str = "contributions.hooks";
 
 const EXAMPLE: &str = "[[contributions.hooks]]";
@@ -22,13 +29,15 @@ pub struct PluginHook {
     pub matcher: String,
     /// The method.
     pub method: String,
+    /// Whether a failure blocks what the hook decides on.
+    pub blocks_on_failure: bool,
     selection: HookMatcher,
 }
 
 impl PartialEq for PluginHook {
     fn eq(&self, other: &Self) -> bool {
         let parts = |it: &Self| (it.event, it.matcher.clone(), it.method.clone());
-        parts(self) == parts(other)
+        parts(self) == parts(other) && self.blocks_on_failure == other.blocks_on_failure
     }
 }
 
@@ -76,6 +85,7 @@ fn hook(mut keys: Table, warnings: &mut Vec<String>) -> Result<PluginHook, KeyFa
         let remedy = "name one of the plugin's own methods";
         return Err(KeyFault::new("method", format!("is `{method}`"), remedy));
     }
+    let blocks_on_failure = on_failure(&mut keys, event)?;
     let matcher = match keys.contains_key("matcher") {
         true => name(&mut keys, "matcher", "\"Bash\"")?,
         false => String::new(),
@@ -95,6 +105,26 @@ fn hook(mut keys: Table, warnings: &mut Vec<String>) -> Result<PluginHook, KeyFa
         event,
         matcher,
         method,
+        blocks_on_failure,
         selection,
     })
+}
+
+/// Takes `on_failure`, and returns whether it blocks.
+fn on_failure(keys: &mut Table, event: HookEvent) -> Result<bool, KeyFault> {
+    let key = "on_failure";
+    let (problem, remedy) = match keys.remove(key).as_ref().map(toml::Value::as_str) {
+        None | Some(Some("ignore")) => return Ok(false),
+        Some(Some("block")) if BLOCKED_EVENTS.contains(&event) => return Ok(true),
+        Some(Some("block")) => {
+            let problem = format!("cannot be `block` for the event {}", event.name());
+            let names = BLOCKED_EVENTS.map(HookEvent::name).join(", ");
+            (problem, format!("remove it, or choose one of {names}"))
+        }
+        Some(_) => (
+            "must be `ignore` or `block`".to_owned(),
+            "correct it".to_owned(),
+        ),
+    };
+    Err(KeyFault::new(key, problem, remedy))
 }

@@ -1,3 +1,4 @@
+use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::json;
 
 use super::*;
@@ -25,6 +26,8 @@ fn three_keys_are_enough() {
         tools: Vec::new(),
         hooks: Vec::new(),
         model_provider: None,
+        skills: None,
+        mcp_servers: Vec::new(),
         warnings: Vec::new(),
     };
     assert_eq!(manifest, expected);
@@ -123,12 +126,33 @@ fn errors_name_the_file_the_key_and_the_remedy() {
         missing.to_string().ends_with("which contains plugin.toml"),
         "{missing}"
     );
+    let text = "x".repeat(17 << 10);
+    let schema = format!(
+        "{LEAST}[[contributions.tools]]\nname = 'a'\nmethod = 'a'\ndescription = 'A.'\n\
+         input_schema = {{ type = 'object', title = '{text}' }}\n"
+    );
+    let long = read(&schema).expect_err("a long schema");
+    let expected = "FILE: `contributions.tools.input_schema` is longer than 16384 bytes as JSON; \
+                    shorten it";
+    assert_eq!(long, expected);
     let long = read(&"#".repeat(300 << 10)).expect_err("a long file");
     assert_eq!(long, "FILE is longer than 262144 bytes; shorten it");
 }
 
 /// The keys of a tool that are required.
 const TOOL: &str = "name = 'search'\ndescription = 'Searches.'\nmethod = 'x/search'\n";
+
+/// A pipe without a writer would block its reader.
+#[test]
+fn a_manifest_is_an_ordinary_file() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let path = folder.path().join(MANIFEST_FILE);
+    mkfifoat(CWD, &path, Mode::RWXU).expect("a pipe");
+    let error = Manifest::read(folder.path())
+        .expect_err("a pipe")
+        .to_string();
+    assert!(error.contains("it is no ordinary file"), "{error}");
+}
 
 #[test]
 fn tools_are_read() {
@@ -156,6 +180,38 @@ fn tools_are_read() {
     let warning =
         "plugin.toml: the key `contributions.tools.colour` is not known, and has no effect";
     assert_eq!(manifest.warnings, [warning]);
+}
+
+#[test]
+fn a_hook_may_block_what_it_cannot_check() {
+    let hook = |event: &str, more: &str| {
+        let hook = format!("event = '{event}'\nmethod = 'a'\n{more}");
+        read(&format!("{LEAST}[[contributions.hooks]]\n{hook}"))
+    };
+    for (more, blocks) in [
+        ("", false),
+        ("on_failure = 'ignore'", false),
+        ("on_failure = 'block'", true),
+    ] {
+        let manifest = hook("PreToolUse", more).expect(more);
+        assert_eq!(manifest.hooks[0].blocks_on_failure, blocks, "{more}");
+        assert_eq!(manifest.warnings, [""; 0], "{more}");
+    }
+    for (event, more, expected) in [
+        (
+            "Stop",
+            "on_failure = 'block'",
+            "cannot be `block` for the event Stop",
+        ),
+        (
+            "PreToolUse",
+            "on_failure = true",
+            "must be `ignore` or `block`",
+        ),
+    ] {
+        let error = hook(event, more).expect_err(more);
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 #[test]
@@ -193,6 +249,78 @@ fn invalid_tools_are_rejected() {
         ),
     ] {
         let error = read(&text).expect_err(&text);
+        assert!(error.starts_with(&format!("FILE: {expected}")), "{error}");
+    }
+}
+
+#[test]
+fn folders_of_skills_are_inside_the_folder_of_the_plugin() {
+    let skills = |value: &str| read(&format!("{LEAST}[contributions]\nskills = {value}\n"));
+    let manifest = skills("['skills', 'more/of-them']").expect("a manifest");
+    let expected = ["skills", "more/of-them"].map(str::to_owned);
+    assert_eq!(manifest.skills, Some(expected.to_vec()));
+    assert_eq!(manifest.warnings, Vec::<String>::new());
+    for value in ["'skills'", "[1]", "{ a = 'b' }"] {
+        let error = skills(value).expect_err(value);
+        let expected = "FILE: `contributions.skills` must be a list of strings";
+        assert!(error.starts_with(expected), "{error}");
+    }
+    for value in ["", "/etc", "../x", "a/../b", "./a", "a//b", "a/", "."] {
+        let error = skills(&format!("['{value}']")).expect_err(value);
+        let expected = format!("FILE: `contributions.skills` has the folder `{value}`; name");
+        assert!(error.starts_with(&expected), "{error}");
+    }
+    let error = skills("['a', 'a']").expect_err("twice");
+    let expected = "FILE: `contributions.skills` has the folder `a` twice; remove one of them";
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn mcp_servers_are_read_under_the_name_of_the_plugin() {
+    let servers = |sections: &str| read(&format!("{LEAST}{sections}"));
+    let section = "[contributions.mcp_servers.files-1]\ncommand = './serve'\n";
+    let manifest = servers(section).expect("a manifest");
+    assert_eq!(manifest.warnings, Vec::<String>::new());
+    let names: Vec<&str> = manifest
+        .mcp_servers
+        .iter()
+        .map(|it| it.name.as_str())
+        .collect();
+    assert_eq!(names, ["org_name_files-1"]);
+    let named = |name: &str| section.replace("files-1", name);
+    let many: String = (0..9).map(|it| named(&it.to_string())).collect();
+    for (sections, expected) in [
+        (
+            named("a_b"),
+            "`contributions.mcp_servers` has the name `a_b`",
+        ),
+        (
+            named("'a.b'"),
+            "`contributions.mcp_servers` has the name `a.b`",
+        ),
+        (
+            named(&"x".repeat(65)),
+            "`contributions.mcp_servers` has the name `xx",
+        ),
+        (many, "`contributions.mcp_servers` has more than 8 servers"),
+        (
+            "[contributions]\nmcp_servers = []".to_owned(),
+            "`contributions.mcp_servers` must be a table of tables",
+        ),
+        (
+            "[contributions.mcp_servers]\na = 1".to_owned(),
+            "`contributions.mcp_servers` must be a table of tables",
+        ),
+        (
+            format!("{section}url = 'https://example.org'"),
+            "`contributions.mcp_servers.files-1` cannot be used; a plugin cannot set `url`",
+        ),
+        (
+            "[contributions.mcp_servers.a]".to_owned(),
+            "`contributions.mcp_servers.a` cannot be used; it has neither `command` nor `url`",
+        ),
+    ] {
+        let error = servers(&sections).expect_err(&sections);
         assert!(error.starts_with(&format!("FILE: {expected}")), "{error}");
     }
 }

@@ -14,6 +14,10 @@ const NAME_BYTES_MAX: usize = 64;
 /// Limit: description of a plugin's tool; beyond it, the plugin is rejected.
 const DESCRIPTION_BYTES_MAX: usize = 4 << 10;
 
+/// Limit: schema of a plugin's tool, as JSON; beyond it, the plugin is rejected. It is a part of
+/// each model call.
+const SCHEMA_BYTES_MAX: usize = 16 << 10;
+
 const KEY: &str = "contributions.tools";
 
 const EXAMPLE: &str = "[[contributions.tools]]";
@@ -93,6 +97,10 @@ fn tool(mut keys: Table, warnings: &mut Vec<String>) -> Result<PluginTool, KeyFa
                 let example = "input_schema = { type = \"object\", properties = {} }";
                 let kind = "a JSON Schema with `type = \"object\"`";
                 return Err(KeyFault::wrong("input_schema", kind, example));
+            }
+            if schema.to_string().len() > SCHEMA_BYTES_MAX {
+                let problem = format!("is longer than {SCHEMA_BYTES_MAX} bytes as JSON");
+                return Err(KeyFault::new("input_schema", problem, "shorten it"));
             }
             schema
         }

@@ -9,6 +9,12 @@ use raddle_core::{
 use serde::Deserialize;
 use serde_json::Value;
 
+/// Limit: one model answer of a plugin; beyond it, the call fails.
+const ANSWER_BYTES_MAX: usize = 8 << 20;
+
+/// Smallest size that an event counts.
+const EVENT_BYTES_MIN: usize = 16;
+
 /// An event that a plugin sends while it answers.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -45,14 +51,20 @@ struct TokenCounts {
 
 /// Reason why an answer cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("an event of the answer cannot be read: {0}")]
-pub(super) struct EventError(#[from] serde_json::Error);
+pub(super) enum EventError {
+    #[error("an event of the answer cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    #[error("the answer is longer than {ANSWER_BYTES_MAX} bytes")]
+    TooLong,
+}
 
 /// Collects the events of one answer. Consecutive texts of one kind are one item.
 #[derive(Default)]
 pub(super) struct AnswerEvents {
     ready: VecDeque<ModelEvent>,
     open: Option<OpenItem>,
+    /// Size of the answer so far.
+    bytes: usize,
 }
 
 struct OpenItem {
@@ -65,8 +77,8 @@ impl AnswerEvents {
     /// Adds an event of the plugin.
     pub(super) fn add(&mut self, event: Value) -> Result<(), EventError> {
         match serde_json::from_value(event)? {
-            AnswerEvent::Text { text } => self.append(false, text),
-            AnswerEvent::Reasoning { text } => self.append(true, text),
+            AnswerEvent::Text { text } => self.append(false, text)?,
+            AnswerEvent::Reasoning { text } => self.append(true, text)?,
             AnswerEvent::ToolCall {
                 id,
                 name,
@@ -78,6 +90,7 @@ impl AnswerEvents {
                     Value::Null => "{}".to_owned(),
                     other => other.to_string(),
                 };
+                self.count(id.len() + name.len() + arguments.len())?;
                 let call = ToolCall {
                     id,
                     tool: name,
@@ -111,7 +124,17 @@ impl AnswerEvents {
         self.ready.pop_front()
     }
 
-    fn append(&mut self, is_reasoning: bool, text: String) {
+    /// Adds to the size of the answer.
+    fn count(&mut self, bytes: usize) -> Result<(), EventError> {
+        self.bytes += bytes.max(EVENT_BYTES_MIN);
+        match self.bytes > ANSWER_BYTES_MAX {
+            true => Err(EventError::TooLong),
+            false => Ok(()),
+        }
+    }
+
+    fn append(&mut self, is_reasoning: bool, text: String) -> Result<(), EventError> {
+        self.count(text.len())?;
         if self
             .open
             .as_ref()
@@ -145,6 +168,7 @@ impl AnswerEvents {
         };
         let event = ModelEvent::Item(ItemUpdate::Text(appended));
         self.ready.push_back(event);
+        Ok(())
     }
 
     fn close(&mut self) {
@@ -225,5 +249,24 @@ mod tests {
             "completed message \"Done.\"",
         ];
         assert_eq!(all, expected);
+    }
+    #[test]
+    fn an_answer_has_a_bound() {
+        let long = "x".repeat(ANSWER_BYTES_MAX / 4);
+        for event in [
+            json!({ "type": "text", "text": long }),
+            json!({ "type": "tool_call", "id": "c", "name": "t", "arguments": long }),
+        ] {
+            let mut events = AnswerEvents::default();
+            for _ in 0..3 {
+                events.add(event.clone()).expect("within the bound");
+                while events.take().is_some() {}
+            }
+            let reasoning = json!({ "type": "reasoning", "text": long });
+            let error = [reasoning, event]
+                .into_iter()
+                .find_map(|it| events.add(it).err());
+            assert!(matches!(error, Some(EventError::TooLong)), "{error:?}");
+        }
     }
 }

@@ -79,6 +79,23 @@ fn side(end: DuplexStream, frames_max: usize) -> (Arc<NestingHost>, PluginSessio
     (host, session)
 }
 
+/// Records what an observer of a call learns.
+#[derive(Default)]
+struct CallRecorder {
+    id: OnceLock<String>,
+    stopped: OnceLock<String>,
+}
+
+impl CallObserver for CallRecorder {
+    fn set_id(&self, id: &str) {
+        self.id.set(id.to_owned()).expect("once");
+    }
+
+    fn set_stopped(&self, id: &str) {
+        self.stopped.set(id.to_owned()).expect("once");
+    }
+}
+
 /// The plugin's end of the pipes, used by hand.
 struct RawPlugin {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
@@ -215,19 +232,50 @@ async fn the_id_of_a_call_is_known_before_the_plugin_reads_it() {
     let (ours, theirs) = duplex(1 << 10);
     let (_, session) = side(ours, QUEUE_FRAMES_MAX);
     let mut plugin = RawPlugin::new(theirs);
-    let known = Arc::new(OnceLock::new());
-    let set = known.clone();
+    let observer = Arc::new(CallRecorder::default());
+    let known = observer.clone();
     let call = tokio::spawn(async move {
-        let set_id = |id: &str| set.set(id.to_owned()).expect("once");
         let params = json!({});
-        let call = session.call_with_id("x", &params, TEST_TIMEOUT, set_id);
+        let call = session.observed_call("x", &params, TEST_TIMEOUT, &*observer);
         call.await
     });
     let request = plugin.next().await;
-    assert_eq!(request["id"], *known.get().expect("an id").as_str());
+    assert_eq!(request["id"], *known.id.get().expect("an id").as_str());
     let response = json!({ "jsonrpc": "2.0", "id": request["id"], "result": 1 });
     plugin.send(&response.to_string()).await;
     assert_eq!(call.await.expect("it ends"), Ok(json!(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_stopped_only_between_its_request_and_its_response() {
+    let (ours, theirs) = duplex(1 << 10);
+    let (_, session) = side(ours, QUEUE_FRAMES_MAX);
+    let mut plugin = RawPlugin::new(theirs);
+    let params = json!({});
+    let stopped = CallRecorder::default();
+    let limit = Duration::from_secs(1);
+    let outcome = session.observed_call("x", &params, limit, &stopped).await;
+    assert_eq!(outcome, Err(PluginCallError::TimedOut(limit)));
+    assert_eq!(stopped.stopped.get(), stopped.id.get());
+    plugin.next().await;
+    let answered = CallRecorder::default();
+    let call = session.observed_call("x", &params, TEST_TIMEOUT, &answered);
+    let answer = async {
+        let id = plugin.next().await["id"].clone();
+        let response = json!({ "jsonrpc": "2.0", "id": id, "result": 1 });
+        plugin.send(&response.to_string()).await;
+    };
+    assert_eq!(tokio::join!(call, answer).0, Ok(json!(1)));
+    // It is too long to be sent.
+    let long = json!("x".repeat(FRAME_BYTES_MAX));
+    let unsent = CallRecorder::default();
+    let outcome = session
+        .observed_call("x", &long, TEST_TIMEOUT, &unsent)
+        .await;
+    assert_eq!(outcome, Err(PluginCallError::TooLong));
+    for observer in [answered, unsent] {
+        assert_eq!(observer.stopped.get(), None);
+    }
 }
 
 #[tokio::test]

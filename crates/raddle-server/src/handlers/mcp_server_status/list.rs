@@ -20,6 +20,8 @@ pub(crate) async fn handle(
         true => observed(&state, &session, params.thread_id).await?,
         false => {
             let settings = threads::settings_of(&state, params.thread_id).await?;
+            // Their servers are part of the list.
+            state.plugins.reload().await;
             state.mcp.snapshots(settings.as_ref()).await
         }
     };

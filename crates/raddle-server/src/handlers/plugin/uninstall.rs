@@ -8,6 +8,7 @@ use raddle_protocol::methods::PluginUninstall;
 
 use crate::call::Request;
 use crate::services::ServerState;
+use crate::services::skill_settings::SkillSettings;
 use crate::wire_error::WireError;
 
 pub(crate) async fn handle(
@@ -15,9 +16,11 @@ pub(crate) async fn handle(
     request: Request<PluginUninstall>,
 ) -> Result<PluginUninstallResponse, WireError> {
     let Request { params, session } = request;
+    let skill_settings = SkillSettings::of(&state);
     let (config, writer) = (PluginConfig::of(&state.config), session.config_writer());
     let work = move || config.uninstall(&params.plugin_id, writer);
     state.home.run(&session.outgoing, work).await??;
     state.plugins.reload().await;
+    skill_settings.announce_change();
     Ok(PluginUninstallResponse {})
 }

@@ -30,6 +30,7 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<SkillsList>) {
         let (watcher, threads) = (&state.watcher, &state.threads);
         state.skill_watches.set(&shared, watcher, threads).await;
     }
+    let roots = state.skill_roots.clone();
     PathAdmission::on_disk(state, call, move |params, admission| {
         let mut folders = params.cwds;
         if folders.is_empty() {
@@ -39,7 +40,11 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<SkillsList>) {
             admission.check(&std::path::absolute(folder)?)?;
         }
         let mut seen = HashSet::new();
-        let mut list = skills::SkillList::new(&shared, admission);
+        let of_plugins = match is_observer {
+            true => Vec::new(),
+            false => roots.of_plugins(),
+        };
+        let mut list = skills::SkillList::new(&shared, of_plugins, admission);
         for cwd in folders.iter().filter(|cwd| seen.insert(cwd.as_str())) {
             list.add_folder(cwd);
         }

@@ -90,7 +90,7 @@ impl Overrides<'_> {
         Ok(SettingsChange {
             model: as_change(self.model),
             provider: as_change(self.provider),
-            cwd: self.cwd.clone(),
+            cwd: self.cwd.as_deref().map(super::absolute_folder),
             roots: environment.roots,
             approval: super::requested_approval(self.approval.as_ref(), &config)?,
             reviewer: super::requested_reviewer(self.reviewer.as_ref(), &config)?,

@@ -37,6 +37,27 @@ async fn other_clients_receive_only_thread_started() {
     );
 }
 
+/// As in Codex.
+#[tokio::test]
+async fn a_relative_folder_is_relative_to_that_of_the_server() {
+    let harness = Harness::new();
+    let mut server = harness.open();
+    let mut client = TestClient::connect(&mut server).await;
+    let folder = std::env::current_dir().unwrap();
+    for (cwd, expected) in [
+        ("src", folder.join("src")),
+        ("./tests/it", folder.join("tests/it")),
+        (".", folder.clone()),
+        ("/", "/".into()),
+    ] {
+        let started = client.ask("thread/start", json!({ "cwd": cwd })).await;
+        let started = started.expect("a thread");
+        assert_eq!(started["cwd"], json!(expected), "{cwd}");
+        assert_eq!(started["thread"]["cwd"], json!(expected), "{cwd}");
+        assert_eq!(client.next().await["method"], "thread/started");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_unavailable_journal_is_a_retryable_error() {
     for fault in [FaultMode::Unavailable, FaultMode::Lost, FaultMode::Dropping] {

@@ -41,15 +41,16 @@ def host_call(method, params):
             return message["result"]
 
 
-def make_greeting(params):
-    answer = host_call("host/request_approval", {"permission": "workspace.read"})
+def make_greeting(params, call_id):
+    question = {"permission": "workspace.read", "call_id": call_id}
+    answer = host_call("host/request_approval", question)
     log(f"the permission is {'approved' if answer['approved'] else 'denied'}")
     return {"text": f"Hello, {params['name']}!", "approved": answer["approved"]}
 
 
 METHODS = {
-    "plugin/health": lambda params: {"ok": True, "plugin_id": "PLUGIN_ID", "version": "0.1.0"},
-    "plugin/shutdown": lambda params: {"ok": True},
+    "plugin/health": lambda *_: {"ok": True, "plugin_id": "PLUGIN_ID", "version": "0.1.0"},
+    "plugin/shutdown": lambda *_: {"ok": True},
     "greeting/make": make_greeting,
 }
 
@@ -60,7 +61,8 @@ def main():
             continue
         try:
             method = METHODS[message["method"]]
-            send({"id": message["id"], "result": method(message.get("params") or {})})
+            result = method(message.get("params") or {}, message["id"])
+            send({"id": message["id"], "result": result})
         except Exception as error:
             send({"id": message["id"], "error": {"message": repr(error)}})
         if message["method"] == "plugin/shutdown":

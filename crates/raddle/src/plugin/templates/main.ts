@@ -32,13 +32,16 @@ function hostCall(method: string, params: Params): Promise<any> {
   return new Promise((resolve, reject) => pending.set(id, { resolve, reject }));
 }
 
-async function makeGreeting(params: Params): Promise<Params> {
-  const { approved } = await hostCall("host/request_approval", { permission: "workspace.read" });
+async function makeGreeting(params: Params, callId: string): Promise<Params> {
+  const question = { permission: "workspace.read", call_id: callId };
+  const { approved } = await hostCall("host/request_approval", question);
   log(`the permission is ${approved ? "approved" : "denied"}`);
   return { text: `Hello, ${params.name}!`, approved };
 }
 
-const methods: Record<string, (params: Params) => Params | Promise<Params>> = {
+type Method = (params: Params, callId: string) => Params | Promise<Params>;
+
+const methods: Record<string, Method> = {
   "plugin/health": () => ({ ok: true, plugin_id: "PLUGIN_ID", version: "0.1.0" }),
   "plugin/shutdown": () => ({ ok: true }),
   "greeting/make": makeGreeting,
@@ -48,7 +51,7 @@ async function answer(message: Message): Promise<void> {
   try {
     const method = methods[message.method ?? ""];
     if (!method) throw new Error(`unknown method ${message.method}`);
-    send({ id: message.id, result: await method(message.params ?? {}) });
+    send({ id: message.id, result: await method(message.params ?? {}, message.id!) });
   } catch (error) {
     send({ id: message.id, error: { message: String(error) } });
   }

@@ -125,6 +125,46 @@ fn approvals_are_denied_unless_they_are_asked_for() {
     );
 }
 
+#[test]
+fn methods_of_the_host_work_in_a_temporary_workspace() {
+    let manifest = r#"
+id = "org.example"
+version = "1"
+entrypoint = ["python3", "main.py"]
+permissions = ["workspace.read", "workspace.write", "command.run", "secrets:TOKEN"]
+[[contributions.methods]]
+name = "act"
+example = {}
+"#;
+    let folder = PluginFolder::of(manifest, include_str!("plugin/host_caller.py"));
+    let (code, test) = folder.test(&["--approve", "--timeout", "60"]);
+    assert_eq!((code, codes(&test)), (Some(0), Vec::new()), "{test}");
+    let steps = steps(&test);
+    let outcome = |name: &str| {
+        let step = steps.iter().find(|(step, _)| *step == name);
+        step.map(|(_, outcome)| *outcome)
+    };
+    for name in [
+        "host/workspace_read README.md",
+        "host/workspace_list",
+        "host/workspace_write made.txt",
+        "host/command_run cat made.txt",
+        "host/secret TOKEN",
+        "host/state_set seen",
+        "host/state_get seen",
+        "host/log done",
+        "act",
+    ] {
+        assert_eq!(outcome(name), Some("ok"), "{name}: {steps:?}");
+    }
+    let outside = outcome("host/workspace_read /etc/passwd").unwrap_or_default();
+    assert!(outside.contains("not in the workspace"), "{steps:?}");
+    // Without the permissions, each method is refused, and nothing of it is a violation.
+    let (code, test) = folder.test(&["--deny"]);
+    assert_eq!((code, codes(&test)), (Some(0), Vec::new()), "{test}");
+    assert!(test.to_string().contains("has not approved"), "{test}");
+}
+
 /// Faults of `planted.py`, the codes of the violations, and a part of the first message.
 const PLANTED: &[(&str, &[&str], &str)] = &[
     ("none", &[], ""),
@@ -169,6 +209,21 @@ const PLANTED: &[(&str, &[&str], &str)] = &[
         "unknown method of the host",
         &["unknown_host_method"],
         "\"host/format_disk\"",
+    ),
+    (
+        "permission not asked",
+        &["permission_not_asked"],
+        "host/workspace_read before it asked for the permission \"workspace.read\"",
+    ),
+    (
+        "undeclared permission used",
+        &["permission_not_declared"],
+        "\"command.run\"",
+    ),
+    (
+        "params of the host",
+        &["host_params"],
+        "host/state_get are invalid: `key` must be",
     ),
     (
         "death in a call",

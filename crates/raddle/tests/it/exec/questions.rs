@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::*;
+use crate::support::server::TestServer;
 use crate::support::terminal::TestTerminal;
 
 /// A model that requests a command outside the sandbox, and then repeats the output.
@@ -402,4 +403,34 @@ fn nothing_is_written_after_an_open_question() {
     assert!(shown.contains("touch beside"), "{shown}");
     let (before, _) = shown.split_once("[y/a/n/?/…] y").expect("the answer");
     assert!(!before.contains("[y/a/n"), "{shown}");
+}
+
+/// The turn belongs to the user who sees the question.
+#[test]
+fn a_run_without_a_terminal_declines_nothing_in_a_turn_that_it_joins() {
+    let harness = ExecHarness::new(WANTS);
+    let arguments = harness.mock.arguments(&[]);
+    let mut words = vec!["--listen", "unix://"];
+    words.extend(arguments.iter().map(String::as_str));
+    let server = TestServer::start(&words);
+    let remote = format!("unix://{}", server.socket().display());
+    let mut terminal = TestTerminal::open();
+    let policy = "approval_policy=on-request";
+    let mut exec = harness.command(&["--remote", &remote, "-c", policy, "touch it"]);
+    exec.stdin(terminal.program_side())
+        .stderr(terminal.program_side());
+    let first = exec.spawn().expect("started");
+    terminal.wait_for("[y/a/n");
+    let mut exec = harness.command(&["--remote", &remote, "resume", "--last", "go on"]);
+    let mut second = exec.stderr(Stdio::piped()).spawn().expect("started");
+    let lines = BufReader::new(second.stderr.take().expect("stderr")).lines();
+    let mut lines = lines.map(|it| it.expect("a line"));
+    let left = lines.find(|it| it.contains("left to other clients"));
+    let left = left.expect("a line about the question");
+    assert!(left.contains("touch made"), "{left}");
+    terminal.user_side.write_all(b"y\n").expect("typed");
+    let first = ExecOutput::of(first.wait_with_output().expect("an end"));
+    assert_eq!(first.code, Some(0), "{first:?} {}", terminal.shown());
+    assert!(second.wait().expect("an end").success());
+    assert!(harness.work.path().join("made").exists());
 }

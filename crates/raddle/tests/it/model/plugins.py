@@ -6,6 +6,7 @@ import os
 import queue
 import sys
 import threading
+import urllib.request
 
 lock = threading.Lock()
 numbers = itertools.count(1)
@@ -33,7 +34,9 @@ def greet(params):
 
 
 def die(params):
-    print("this is the end", file=sys.stderr, flush=True)
+    lines = [f"line {number}" for number in range(200)]
+    sys.stderr.write("\n".join([*lines, "this is the end"]))
+    sys.stderr.flush()
     os._exit(3)
 
 
@@ -54,6 +57,22 @@ def echo(params):
     return params
 
 
+def host(params):
+    response = host_call(params["method"], params["params"])
+    return {key: response[key] for key in ("result", "error") if key in response}
+
+
+def fetch(params):
+    # The host of the test is on loopback, which programs reach without a proxy by default.
+    for name in ["no_proxy", "NO_PROXY"]:
+        os.environ.pop(name, None)
+    try:
+        with urllib.request.urlopen(params["url"], timeout=20) as response:
+            return {"text": response.read().decode()}
+    except OSError as error:
+        return {"error": str(error)}
+
+
 METHODS = {
     "plugin/health": lambda params: {"ok": True, "plugin_id": "org.example", "version": "1"},
     "plugin/shutdown": lambda params: {"ok": True},
@@ -62,6 +81,8 @@ METHODS = {
     "die": die,
     "hang": hang,
     "echo": echo,
+    "fetch": fetch,
+    "host": host,
 }
 
 

@@ -1,5 +1,8 @@
 //! Tools of plugins in the real binary: a process in Python, in its sandbox.
 
+mod contributions;
+mod host_methods;
+mod network;
 mod wire;
 
 use std::fs;
@@ -28,10 +31,33 @@ impl PluginClient {
 
     /// A client with these capabilities.
     fn start_with(capabilities: &Value) -> Self {
-        let mut manifest = "id = 'org.example'\nversion = '1'\npermissions = ['workspace.read']\n\
-                            entrypoint = ['python3', 'main.py']\n"
-            .to_owned();
-        for tool in ["greet", "die", "hang", "echo"] {
+        let tools = ["greet", "die", "hang", "echo"];
+        Self::with_plugin(&["workspace.read"], &tools, capabilities)
+    }
+
+    /// A client whose plugin has these permissions and tools.
+    fn with_plugin(permissions: &[&str], tools: &[&str], capabilities: &Value) -> Self {
+        Self::start_plugin(permissions, tools, capabilities, "", &[])
+    }
+
+    /// A client whose plugin has more in its manifest, and more files.
+    fn start_adding(capabilities: &Value, added: &str, files: &[(&str, &str)]) -> Self {
+        let tools = ["greet", "die", "hang", "echo"];
+        Self::start_plugin(&["workspace.read"], &tools, capabilities, added, files)
+    }
+
+    fn start_plugin(
+        permissions: &[&str],
+        tools: &[&str],
+        capabilities: &Value,
+        added: &str,
+        files: &[(&str, &str)],
+    ) -> Self {
+        let mut manifest = format!(
+            "id = 'org.example'\nversion = '1'\npermissions = {permissions:?}\n\
+             entrypoint = ['python3', 'main.py']\n"
+        );
+        for tool in tools {
             manifest.push_str(&format!(
                 "[[contributions.tools]]\nname = '{tool}'\nmethod = '{tool}'\n\
                  description = 'Test.'\n"
@@ -41,10 +67,16 @@ impl PluginClient {
             "[[contributions.hooks]]\nevent = 'PreToolUse'\nmatcher = 'plugin__.*'\n\
              method = 'check'\n",
         );
+        manifest.push_str(added);
         // In `/tmp` it would be in a folder that some threads may write.
         let folder = TempDir::new_in("/var/tmp").expect("a folder");
         fs::write(folder.path().join("plugin.toml"), manifest).expect("a manifest");
         fs::write(folder.path().join("main.py"), include_str!("plugins.py")).expect("a program");
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
         let mock = MockModel::start("");
         let arguments = mock.arguments(&[]);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -263,8 +295,12 @@ fn a_plugin_that_hangs_or_dies_costs_its_own_call() {
         assert!(error.contains("this is the end"), "{item}");
         assert!(began.elapsed() < RETRY_TIMEOUT, "{item}");
     }
-    let log = plugin.raddle(&["plugin", "logs", "org.example"]);
-    assert!(log.contains("\nthis is the end\n"), "{log}");
+    let log = plugin.raddle(&["plugin", "logs", "org.example", "--lines", "1000"]);
+    assert!(
+        log.contains("\nline 199\nthis is the end\nraddle: "),
+        "{log}"
+    );
+    assert_eq!(log.matches("\nline ").count(), 200, "{log}");
     assert_eq!(log.matches("the plugin is started").count(), 2, "{log}");
 }
 
@@ -284,4 +320,47 @@ fn a_hook_of_a_plugin_rejects_a_call() {
     assert!(source.ends_with("/plugin.toml"), "{run}");
     let output = plugin.last_output();
     assert!(output.contains("not today"), "{output}");
+}
+
+/// The hook of this event cannot handle its input, and later its plugin does not run.
+#[test]
+fn a_hook_of_a_plugin_that_fails_blocks_the_input_if_it_must() {
+    let mut plugin = PluginClient::start();
+    let manifest = plugin.folder.path().join("plugin.toml");
+    let text = fs::read_to_string(&manifest).expect("a manifest");
+    let hook = "[[contributions.hooks]]\nevent = 'UserPromptSubmit'\nmethod = 'check'\n";
+    let mut failed = |on_failure: &str, is_trusted: bool| {
+        if is_trusted {
+            fs::write(&manifest, format!("{text}{hook}{on_failure}")).expect("a manifest");
+            plugin.raddle(&["plugin", "trust", "org.example"]);
+        } else {
+            fs::write(plugin.folder.path().join("later.py"), "").expect("a file");
+        }
+        plugin.begin("echo", &json!({ "n": 1 }));
+        // Rejected input starts no turn.
+        let id = plugin.client.last_id;
+        let is_end = |it: &Value| {
+            let is_rejection = it["id"] == id && it["error"].is_object();
+            is_rejection || it["method"] == "turn/completed"
+        };
+        let messages = plugin.client.until(is_end);
+        let is_run = |it: &&Value| it["method"] == "hook/completed";
+        let run = messages.iter().find(is_run).expect("a run of the hook");
+        let run = &run["params"]["run"];
+        let is_decided =
+            ["failed", "blocked"].contains(&run["status"].as_str().unwrap_or_default());
+        assert!(is_decided, "{run}");
+        let error = run["entries"][0]["text"].to_string();
+        let is_call = |it: &Value| it["params"]["item"]["type"] == "mcpToolCall";
+        (error, messages.iter().any(is_call))
+    };
+    let (error, is_called) = failed("", true);
+    assert!(error.contains("tool_input"), "{error}");
+    assert!(is_called, "{error}");
+    let (error, is_called) = failed("on_failure = 'block'", true);
+    assert!(error.contains("tool_input"), "{error}");
+    assert!(!is_called, "{error}");
+    let (error, is_called) = failed("", false);
+    assert!(error.contains("its files have changed since"), "{error}");
+    assert!(!is_called, "{error}");
 }

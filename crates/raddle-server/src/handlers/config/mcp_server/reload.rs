@@ -13,6 +13,7 @@ pub(crate) async fn handle(
     state: Arc<ServerState>,
     _: Request<ConfigMcpServerReload>,
 ) -> Result<McpServerRefreshResponse, WireError> {
+    state.plugins.reload().await;
     state.mcp.reload().await;
     Ok(McpServerRefreshResponse {})
 }

@@ -15,6 +15,8 @@ pub(crate) async fn handle(
 ) -> Result<McpResourceReadResponse, WireError> {
     let params = request.params;
     let settings = threads::settings_of(&state, params.thread_id).await?;
+    // A plugin that was changed or disabled has no servers.
+    state.plugins.reload().await;
     let read = state
         .mcp
         .read_resource(settings.as_ref(), &params.server, &params.uri);

@@ -29,6 +29,8 @@ async fn response(
     if let Some(objection) = objection {
         return Err(WireError::Refused(objection.into()));
     }
+    // A plugin that was changed or disabled has no servers.
+    state.plugins.reload().await;
     let called = state
         .mcp
         .call_tool(&settings, &params.server, &params.tool, params.arguments)

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use raddle_config::SKILL_NAME_BYTES_MAX;
 use raddle_config::skills::SkillSelector;
 use raddle_protocol::methods::SkillsConfigWrite;
 use raddle_protocol::{SkillsConfigWriteParams, SkillsConfigWriteResponse};
 
 use crate::call::Call;
 use crate::services::skill_settings::SkillSettings;
-use crate::services::skills::NAME_BYTES_MAX;
 use crate::services::{ServerState, files};
 use crate::wire_error::WireError;
 
@@ -27,9 +27,9 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<SkillsConfigWrite
 fn selector(params: SkillsConfigWriteParams) -> Result<SkillSelector, WireError> {
     match (params.name, params.path) {
         // No skill has a longer name.
-        (Some(name), None) if name.len() > NAME_BYTES_MAX => {
+        (Some(name), None) if name.len() > SKILL_NAME_BYTES_MAX => {
             let bytes = name.len();
-            let what = format!("name has {bytes} bytes; it may have {NAME_BYTES_MAX}");
+            let what = format!("name has {bytes} bytes; it may have {SKILL_NAME_BYTES_MAX}");
             Err(WireError::Refused(what.into()))
         }
         (Some(name), None) => Ok(SkillSelector::Name(name)),

@@ -80,6 +80,21 @@ fn a_plugin_is_installed_changed_trusted_again_and_removed() {
     );
 }
 
+/// A client that removes a plugin leaves its approvals.
+#[test]
+fn approvals_of_an_earlier_installation_end_with_a_new_one() {
+    let home = CliHome::new();
+    let folder = folder();
+    done(&home, &["plugin", "add", folder.path()]);
+    let approvals = home.config().with_file_name("plugins");
+    fs::create_dir_all(&approvals).expect("a folder");
+    let approvals = approvals.join("org.example.permissions.json");
+    fs::write(&approvals, "{\"hash\": \"x\", \"approved\": {}}").expect("approvals");
+    fs::write(home.config(), "").expect("a configuration");
+    done(&home, &["plugin", "add", folder.path()]);
+    assert!(!approvals.exists());
+}
+
 #[test]
 fn an_id_is_installed_once() {
     let home = CliHome::new();

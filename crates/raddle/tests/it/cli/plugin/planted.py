@@ -32,6 +32,12 @@ def greet():
         host_call("host/request_approval", {})
     if FAULT == "unknown method of the host":
         host_call("host/format_disk", {})
+    if FAULT == "permission not asked":
+        host_call("host/workspace_read", {"path": "README.md"})
+    if FAULT == "undeclared permission used":
+        host_call("host/command_run", {"command": "ls"})
+    if FAULT == "params of the host":
+        host_call("host/state_get", {"name": "seen"})
     if FAULT == "malformed request":
         send(id="malformed", method=7)
     return {"text": "Hello"}

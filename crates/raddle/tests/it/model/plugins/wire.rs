@@ -4,7 +4,7 @@ use super::*;
 
 impl PluginClient {
     /// Sends a request, and returns its response.
-    fn request(&mut self, method: &str, params: Value) -> Value {
+    pub(super) fn request(&mut self, method: &str, params: Value) -> Value {
         self.client.ask(method, params);
         let id = self.client.last_id;
         let messages = self.client.until(|it| it["id"] == id);
@@ -12,7 +12,7 @@ impl PluginClient {
     }
 
     /// Returns the installed plugins.
-    fn listed(&mut self) -> Value {
+    pub(super) fn listed(&mut self) -> Value {
         let response = self.request("plugin/list", json!({}));
         response["result"]["marketplaces"].clone()
     }

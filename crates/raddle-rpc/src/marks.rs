@@ -1,26 +1,29 @@
 //! The marks of a JSON text: its brackets, commas and colons, except those inside strings. They
 //! give the number of values before anything is parsed.
 
-/// Limit: values in the params of a request; beyond it, the server rejects the request with -32600.
+/// Limit: values in the params of a request, or in a message of a plugin; beyond it, the request is
+/// rejected with -32600, and a response of a plugin fails its call.
 ///
 /// A short value takes many times its text once it is parsed: an empty string of three bytes takes
 /// eight times as much, a small object a hundred times.
-pub(super) const VALUES_MAX: usize = 100_000;
+pub const VALUES_MAX: usize = 100_000;
 
 /// Whether a text has at most [`VALUES_MAX`] values, judged by its marks.
-pub(super) fn are_few(text: &str) -> bool {
+pub fn are_few(text: &str) -> bool {
     // Each value but the first has a mark before it.
     let opens = |mark: &u8| matches!(mark, b',' | b':' | b'[' | b'{');
     text.len() <= VALUES_MAX || Marks::of(text).filter(opens).nth(VALUES_MAX).is_none()
 }
 
 /// The marks of a text, in order. The text must be valid JSON.
-pub(super) struct Marks<'a> {
+#[derive(Debug)]
+pub struct Marks<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Marks<'a> {
-    pub(super) fn of(text: &'a str) -> Self {
+    /// Begins at the start of a text.
+    pub fn of(text: &'a str) -> Self {
         let rest = text.as_bytes();
         Self { rest }
     }
@@ -57,7 +60,7 @@ impl Iterator for Marks<'_> {
 
 /// Returns the position of the first of these bytes. Strings may be long, so it checks a chunk at a
 /// time.
-pub(super) fn position_of_any<const N: usize>(bytes: [u8; N], text: &[u8]) -> Option<usize> {
+pub fn position_of_any<const N: usize>(bytes: [u8; N], text: &[u8]) -> Option<usize> {
     const STEP: usize = 64;
     let is_one = |it: &u8| bytes.iter().fold(false, |any, byte| any | (it == byte));
     let has_one = |chunk: &[u8]| chunk.iter().fold(false, |any, it| any | is_one(it));

@@ -1,0 +1,281 @@
+//! The store of one workspace: contents, folders and snapshots, named by hash.
+//!
+//! ```text
+//! lock              held while the store is open
+//! packs/HASH.pack   the contents that one snapshot added
+//! snapshots/HASH    root, gaps and named paths of a snapshot; its time is that of the file
+//! stamps            the cache of stamps; may be lost
+//! restore           the intent of a restore under way
+//! ```
+//!
+//! A file is written under a temporary name, synchronised, and renamed. So a reader sees all of it
+//! or nothing, and a snapshot is never seen before its contents.
+
+mod files;
+mod pack;
+mod prune;
+
+use std::collections::HashMap;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+pub(crate) use files::{sync_folder_of, write_durably};
+pub(crate) use pack::PackWriter;
+pub use prune::{PruneReport, RetentionLimits, StoredSnapshot};
+
+use crate::snapshot::{FolderNode, decode_cache, decode_folder, decode_record, encode_cache};
+use crate::{ContentHash, Error, Snapshot, SnapshotId};
+use files::{create_folder, create_private};
+use pack::{Location, OpenPack, Packing};
+
+/// The store of one workspace, open in this process alone.
+pub(crate) struct Store {
+    folder: PathBuf,
+    packs: Vec<Option<OpenPack>>,
+    index: HashMap<ContentHash, (usize, Location)>,
+    /// The lock is released when this file is closed.
+    _lock: File,
+}
+
+impl Store {
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        create_folder(folder)?;
+        let lock = create_private(&folder.join("lock"), fs::OpenOptions::new().write(true))?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(Error::Busy(folder.to_owned())),
+            Err(error) => return Err(Error::disk(folder, error)),
+        }
+        let mut store = Self {
+            folder: folder.to_owned(),
+            packs: Vec::new(),
+            index: HashMap::new(),
+            _lock: lock,
+        };
+        for name in ["packs", "snapshots"] {
+            create_folder(&folder.join(name))?;
+            files::remove_temporary(&folder.join(name))?;
+        }
+        files::remove_temporary(folder)?;
+        for path in files::list(&store.packs_folder())? {
+            store.add_pack(&path)?;
+        }
+        Ok(store)
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn packs_folder(&self) -> PathBuf {
+        self.folder.join("packs")
+    }
+
+    fn snapshots_folder(&self) -> PathBuf {
+        self.folder.join("snapshots")
+    }
+
+    fn add_pack(&mut self, path: &Path) -> Result<(), Error> {
+        let (pack, entries) = OpenPack::open(path)?;
+        let number = self.packs.len();
+        self.packs.push(Some(pack));
+        for (hash, location) in entries {
+            self.index.entry(hash).or_insert((number, location));
+        }
+        Ok(())
+    }
+
+    pub fn contains(&self, hash: &ContentHash) -> bool {
+        self.index.contains_key(hash)
+    }
+
+    /// Starts a pack. Nothing of it can be read before [`Store::commit`].
+    pub fn writer(&self) -> Result<PackWriter, Error> {
+        PackWriter::new(&self.packs_folder())
+    }
+
+    /// Makes the contents of a pack durable and readable.
+    pub fn commit(&mut self, writer: PackWriter) -> Result<(), Error> {
+        match writer.finish()? {
+            Some(path) => self.add_pack(&path),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns a content, after a check of its hash.
+    pub fn read(&self, hash: &ContentHash) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        self.copy(hash, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Writes a content, and checks its hash at the end.
+    pub fn copy(&self, hash: &ContentHash, to: &mut impl Write) -> Result<(), Error> {
+        let (pack, location) = self.locate(hash)?;
+        let damaged = |_| Error::damaged(&pack.path, "a content cannot be unpacked");
+        let stored = pack.stored(location);
+        let mut checked = HashingWriter::new(to);
+        let copied = match location.packing {
+            Packing::Plain => io::copy(&mut { stored }, &mut checked),
+            Packing::Zstd => {
+                let mut unpacked = zstd::stream::read::Decoder::new(stored).map_err(damaged)?;
+                // A damaged frame must not unpack without end.
+                io::copy(&mut (&mut unpacked).take(location.size + 1), &mut checked)
+            }
+        };
+        if let Some(error) = checked.error.take() {
+            return Err(Error::disk(&self.folder, error));
+        }
+        copied.map_err(damaged)?;
+        match checked.hash() == *hash {
+            true => Ok(()),
+            false => Err(Error::damaged(&pack.path, "a content has another hash")),
+        }
+    }
+
+    fn locate(&self, hash: &ContentHash) -> Result<(&OpenPack, &Location), Error> {
+        let known = self.index.get(hash);
+        let located = known.and_then(|(number, it)| Some((self.packs[*number].as_ref()?, it)));
+        located.ok_or(Error::NoContent(*hash))
+    }
+
+    /// Stores a snapshot whose contents are committed.
+    pub fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), Error> {
+        let path = self.snapshot_path(snapshot.id);
+        if !path.exists() {
+            write_durably(&path, &snapshot.encode())?;
+        }
+        // An equal snapshot has its age renewed, and costs nothing else.
+        let renewed = File::open(&path).and_then(|it| it.set_modified(SystemTime::now()));
+        renewed.map_err(|it| Error::disk(&path, it))
+    }
+
+    fn snapshot_path(&self, id: SnapshotId) -> PathBuf {
+        self.snapshots_folder().join(id.to_string())
+    }
+
+    pub fn snapshot(&self, id: SnapshotId) -> Result<Snapshot, Error> {
+        let path = self.snapshot_path(id);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Error::NoSnapshot(id));
+            }
+            Err(error) => return Err(Error::disk(&path, error)),
+        };
+        let damaged = || Error::damaged(&path, "it is no snapshot");
+        if SnapshotId(ContentHash::of(&bytes)) != id {
+            return Err(damaged());
+        }
+        let (root, gaps, named) = decode_record(&bytes).ok_or_else(damaged)?;
+        Ok(Snapshot::new(self.folder_node(root, 0)?, gaps, named))
+    }
+
+    fn folder_node(&self, hash: ContentHash, depth: usize) -> Result<Arc<FolderNode>, Error> {
+        let damaged = || Error::damaged(&self.folder, "a folder cannot be read");
+        if depth > crate::limits::DEPTH_MAX {
+            return Err(damaged());
+        }
+        let bytes = self.read(&hash)?;
+        let decoded = decode_folder(hash, &bytes, |it| self.folder_node(it, depth + 1))?;
+        decoded.map(Arc::new).ok_or_else(damaged)
+    }
+
+    /// Returns the cached stamps; `None` if there are none, or they are damaged or outdated.
+    pub fn stamps(&self) -> Option<Arc<FolderNode>> {
+        let bytes = fs::read(self.folder.join("stamps")).ok()?;
+        let root = decode_cache(&bytes)?;
+        self.has_all(&root).then(|| Arc::new(root))
+    }
+
+    /// Reports whether all contents of a folder are stored.
+    pub fn has_all(&self, folder: &FolderNode) -> bool {
+        self.contains(&folder.hash)
+            && folder.items.iter().all(|it| match &it.node {
+                crate::snapshot::Node::Leaf(entry) => self.contains(&entry.hash),
+                crate::snapshot::Node::Folder { folder, .. } => self.has_all(folder),
+            })
+    }
+
+    /// Stores the stamps. They are not synchronised: without them, files are read again.
+    pub fn put_stamps(&self, root: &FolderNode) -> Result<(), Error> {
+        files::write(&self.folder.join("stamps"), &encode_cache(root))
+    }
+}
+
+impl OpenPack {
+    fn stored<'a>(&'a self, location: &Location) -> impl Read + use<'a> {
+        StoredBytes {
+            file: &self.file,
+            offset: location.offset,
+            rest: location.stored,
+        }
+    }
+}
+
+/// The stored bytes of one content. Readers of one pack do not disturb each other.
+struct StoredBytes<'a> {
+    file: &'a File,
+    offset: u64,
+    rest: u64,
+}
+
+impl Read for StoredBytes<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = buffer
+            .len()
+            .min(usize::try_from(self.rest).unwrap_or(usize::MAX));
+        let count = self.file.read_at(&mut buffer[..length], self.offset)?;
+        self.offset += count as u64;
+        self.rest -= count as u64;
+        Ok(count)
+    }
+}
+
+/// Writer that hashes what passes, and keeps the error of the writer below apart from errors of
+/// the reader.
+struct HashingWriter<'a, W> {
+    to: &'a mut W,
+    hasher: sha2::Sha256,
+    error: Option<io::Error>,
+}
+
+impl<'a, W> HashingWriter<'a, W> {
+    fn new(to: &'a mut W) -> Self {
+        let hasher = sha2::Digest::new();
+        let error = None;
+        Self { to, hasher, error }
+    }
+
+    fn hash(self) -> ContentHash {
+        ContentHash::from_bytes(sha2::Digest::finalize(self.hasher).into())
+    }
+}
+
+impl<W: Write> Write for HashingWriter<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        sha2::Digest::update(&mut self.hasher, bytes);
+        match self.to.write_all(bytes) {
+            Ok(()) => Ok(bytes.len()),
+            Err(error) => {
+                self.error = Some(error);
+                Err(io::ErrorKind::Other.into())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn modified(metadata: &Metadata) -> SystemTime {
+    metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH)
+}

@@ -1,0 +1,205 @@
+//! The handle of one workspace and its store.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rustix::fs::{Mode, OFlags, fstat, open};
+
+use crate::scan::{IgnoreFiles, ScanResult, Scanner};
+use crate::snapshot::FolderNode;
+use crate::store::Store;
+use crate::{
+    ContentHash, Error, Gap, PruneReport, RetentionLimits, Snapshot, SnapshotId, SnapshotLimits,
+    StoredSnapshot, WorkspacePath,
+};
+
+/// Number of files read since the stamps were stored, from which they are stored again. Fewer are
+/// read again after a crash, which costs less than to write the stamps of all files.
+const STAMPS_FILES: u64 = 256;
+
+/// A workspace and its store, open in this process alone.
+///
+/// ```
+/// # use raddle_workspace::{SnapshotLimits, Workspace};
+/// # let at = tempfile::tempdir()?;
+/// # let (folder, store) = (at.path().join("project"), at.path().join("store"));
+/// # std::fs::create_dir(&folder)?;
+/// let mut workspace = Workspace::open(&folder, &store, SnapshotLimits::default())?;
+/// let before = workspace.snapshot(&Default::default())?;
+/// std::fs::write(folder.join("notes.txt"), "hello\n")?;
+/// let after = workspace.snapshot(&Default::default())?;
+/// let diff = workspace.diff(&before, &after)?;
+/// assert_eq!(diff.files.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Workspace {
+    pub(crate) root: OwnedFd,
+    pub(crate) store: Store,
+    store_folder: (u64, u64),
+    limits: SnapshotLimits,
+    ignore_files: IgnoreFiles,
+    /// The last walk, with the stamps that it saw.
+    last: Option<Arc<FolderNode>>,
+    /// Number of files that were read since the stamps were stored.
+    unsaved: u64,
+    files_read: u64,
+}
+
+impl Workspace {
+    /// Opens a folder, and the store in which its snapshots are. The store is created if there is
+    /// none; nobody but the user can read it. It holds copies of the user's files.
+    pub fn open(folder: &Path, store: &Path, limits: SnapshotLimits) -> Result<Self, Error> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let at_folder = |it: io::Error| Error::disk(folder, it);
+        let root = open(folder, flags, Mode::empty()).map_err(|it| at_folder(it.into()))?;
+        let real_folder = fs::canonicalize(folder).map_err(at_folder)?;
+        let opened = Store::open(store)?;
+        let at_store = |it: io::Error| Error::disk(store, it);
+        let real_store = fs::canonicalize(store).map_err(at_store)?;
+        if real_folder.starts_with(&real_store) {
+            return Err(Error::Nested(real_store));
+        }
+        let handle = File::open(&real_store).map_err(at_store)?;
+        let stat = fstat(&handle).map_err(|it| at_store(it.into()))?;
+        let last = opened.stamps();
+        Ok(Self {
+            root,
+            store: opened,
+            store_folder: (stat.st_dev, stat.st_ino),
+            limits,
+            ignore_files: IgnoreFiles::default(),
+            last,
+            unsaved: 0,
+            files_read: 0,
+        })
+    }
+
+    /// Takes a snapshot of the whole folder. Named paths are covered although ignored: a caller
+    /// names what it is about to write before it writes it.
+    pub fn snapshot(&mut self, named: &BTreeSet<WorkspacePath>) -> Result<Snapshot, Error> {
+        self.refuse_interrupted()?;
+        let scanner = Scanner::new(
+            &self.store,
+            self.store_folder,
+            &self.limits,
+            named,
+            &mut self.ignore_files,
+        );
+        let scanned = scanner.scan(&self.root, self.last.as_ref())?;
+        self.last = Some(Arc::clone(&scanned.root));
+        self.store_scan(scanned, Vec::new(), named.clone())
+    }
+
+    /// Takes a snapshot that differs from an earlier one at these paths alone. It looks at nothing
+    /// else, so its cost does not grow with the workspace.
+    pub fn update(
+        &mut self,
+        base: &Snapshot,
+        paths: &BTreeSet<WorkspacePath>,
+    ) -> Result<Snapshot, Error> {
+        self.refuse_interrupted()?;
+        let scanner = Scanner::new(
+            &self.store,
+            self.store_folder,
+            &self.limits,
+            paths,
+            &mut self.ignore_files,
+        );
+        let scanned = scanner.revisit(&self.root, &base.root)?;
+        if self
+            .last
+            .as_ref()
+            .is_some_and(|it| Arc::ptr_eq(it, &base.root))
+        {
+            self.last = Some(Arc::clone(&scanned.root));
+        }
+        let named = base.named.union(paths).cloned().collect();
+        let is_seen_again = |gap: &Gap| {
+            let gap = gap.path.as_ref();
+            gap.is_some_and(|gap| paths.iter().any(|it| gap.is_within(it)))
+        };
+        let gaps = base.gaps.iter().filter(|it| !is_seen_again(it));
+        self.store_scan(scanned, gaps.cloned().collect(), named)
+    }
+
+    fn store_scan(
+        &mut self,
+        scanned: ScanResult,
+        mut gaps: Vec<Gap>,
+        named: BTreeSet<WorkspacePath>,
+    ) -> Result<Snapshot, Error> {
+        if let Some(pack) = scanned.pack {
+            self.store.commit(pack)?;
+        }
+        gaps.extend(scanned.gaps);
+        let snapshot = Snapshot::new(scanned.root, gaps, named);
+        self.store.put_snapshot(&snapshot)?;
+        self.files_read = scanned.files_read;
+        self.unsaved += scanned.files_read;
+        if self.unsaved >= STAMPS_FILES {
+            self.save_stamps()?;
+        }
+        Ok(snapshot)
+    }
+
+    fn save_stamps(&mut self) -> Result<(), Error> {
+        match &self.last {
+            Some(root) if self.unsaved > 0 => self.store.put_stamps(root)?,
+            _ => {}
+        }
+        self.unsaved = 0;
+        Ok(())
+    }
+
+    /// Returns a stored snapshot.
+    pub fn load(&self, id: SnapshotId) -> Result<Snapshot, Error> {
+        self.store.snapshot(id)
+    }
+
+    /// Lists the stored snapshots, oldest first.
+    pub fn snapshots(&self) -> Result<Vec<StoredSnapshot>, Error> {
+        self.store.snapshots()
+    }
+
+    /// Returns a content of a snapshot.
+    pub fn content(&self, hash: &ContentHash) -> Result<Vec<u8>, Error> {
+        self.store.read(hash)
+    }
+
+    /// Number of files whose content the last snapshot read; the stamps of the others proved them
+    /// unchanged.
+    pub fn files_read(&self) -> u64 {
+        self.files_read
+    }
+
+    /// Number of bytes of all stored contents.
+    pub fn stored_bytes(&self) -> u64 {
+        self.store.bytes()
+    }
+
+    /// Removes snapshots that exceed the limits, except those to `keep`.
+    pub fn prune(
+        &mut self,
+        limits: &RetentionLimits,
+        keep: &BTreeSet<SnapshotId>,
+        now: SystemTime,
+    ) -> Result<PruneReport, Error> {
+        let report = self.store.prune(limits, keep, now)?;
+        // Contents of the last walk may be gone; the next one reads what it needs.
+        self.last = self.last.take().filter(|it| self.store.has_all(it));
+        Ok(report)
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        if let Err(error) = self.save_stamps() {
+            tracing::warn!(%error, "the stamps of files are not stored; the next start reads all files again");
+        }
+    }
+}

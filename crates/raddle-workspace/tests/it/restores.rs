@@ -1,0 +1,347 @@
+//! Plans, conflicts, the death of the process at every step, and disks that fail.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use raddle_workspace::{
+    Error, Faults, NoFaults, RestoreOutcome, RestorePlan, RestoreRequest, Snapshot, Workspace,
+    WorkspacePath,
+};
+
+use crate::fixture::{Fixture, FolderState, changed_paths, path, paths, snapshot};
+
+/// Kind of the fault at a step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FaultKind {
+    Death,
+    FullDisk,
+}
+
+struct FaultAt {
+    kind: FaultKind,
+    steps_left: RefCell<Option<usize>>,
+    points: RefCell<Vec<&'static str>>,
+}
+
+impl FaultAt {
+    fn new(kind: FaultKind, step: usize) -> Self {
+        Self {
+            kind,
+            steps_left: RefCell::new(Some(step)),
+            points: RefCell::default(),
+        }
+    }
+
+    /// Reports whether the fault happened.
+    fn has_happened(&self) -> bool {
+        self.steps_left.borrow().is_none()
+    }
+}
+
+impl Faults for FaultAt {
+    fn reach(&self, point: &'static str) -> io::Result<()> {
+        self.points.borrow_mut().push(point);
+        let left = *self.steps_left.borrow();
+        match left {
+            Some(0) => {
+                *self.steps_left.borrow_mut() = None;
+                match self.kind {
+                    FaultKind::Death => panic!("the process dies: {point}"),
+                    FaultKind::FullDisk => Err(io::ErrorKind::StorageFull.into()),
+                }
+            }
+            Some(steps) => {
+                *self.steps_left.borrow_mut() = Some(steps - 1);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Makes the state before an agent's changes.
+fn prepare_old(at: &Fixture) {
+    at.write("user", "not touched\n");
+    at.write("changed", "old\n");
+    at.write("deleted/inner/file", "deleted\n");
+    at.chmod("deleted/inner", 0o750);
+    at.write("becomes a folder", "file\n");
+    at.write("becomes a file/inner", "inner\n");
+    at.link("target", "link");
+    at.write("run", "#!/bin/sh\n");
+}
+
+/// Makes both states of an agent's change of every kind.
+fn prepare(at: &Fixture) -> (Workspace, Snapshot, Snapshot, BTreeSet<WorkspacePath>) {
+    prepare_old(at);
+    let mut workspace = at.open();
+    let before = snapshot(&mut workspace);
+    at.write("changed", "new\n");
+    fs::remove_dir_all(at.path("deleted")).expect("a folder");
+    at.write("made/by/agent", "made\n");
+    at.remove("becomes a folder");
+    at.write("becomes a folder/inner", "inner\n");
+    fs::remove_dir_all(at.path("becomes a file")).expect("a folder");
+    at.write("becomes a file", "file\n");
+    at.remove("link");
+    at.write("link", "a file\n");
+    at.chmod("run", 0o755);
+    let after = snapshot(&mut workspace);
+    let diff = workspace.diff(&before, &after).expect("a diff");
+    let changed = changed_paths(&diff);
+    (workspace, before, after, changed)
+}
+
+fn plan(
+    workspace: &mut Workspace,
+    (to, known): (&Snapshot, &Snapshot),
+    changed: &BTreeSet<WorkspacePath>,
+    overwrite: &[&str],
+) -> RestorePlan {
+    let request = RestoreRequest {
+        to,
+        known,
+        paths: changed,
+        overwrite: &paths(overwrite),
+    };
+    workspace.plan_restore(&request).expect("a plan")
+}
+
+/// Lists folders too, which the plain state does not.
+fn folders(at: &Fixture) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![at.folder.clone()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder") {
+            let entry = entry.expect("an entry");
+            if entry.file_type().expect("a kind").is_dir() {
+                found.insert(entry.path().display().to_string());
+                open.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn restore_returns_to_the_old_state_and_back() {
+    let at = Fixture::new();
+    let (mut workspace, before, after, changed) = prepare(&at);
+    let (new, new_folders) = (at.state(), folders(&at));
+    let plan_back = plan(&mut workspace, (&before, &after), &changed, &[]);
+    assert!(plan_back.conflicts.is_empty(), "{:?}", plan_back.conflicts);
+    assert_eq!(at.state(), new, "a plan changes nothing");
+    let outcome = workspace.restore(&plan_back, &NoFaults).expect("a restore");
+    assert_eq!(outcome.restored.len(), plan_back.steps.len());
+    assert_eq!(snapshot(&mut workspace).entries(), before.entries());
+    // A second restore reverses the first.
+    let redo = plan(&mut workspace, (&after, &before), &changed, &[]);
+    workspace.restore(&redo, &NoFaults).expect("a restore");
+    assert_eq!((at.state(), folders(&at)), (new, new_folders));
+    // There is nothing left to do.
+    let again = plan(&mut workspace, (&after, &before), &changed, &[]);
+    assert!(again.steps.is_empty() && again.conflicts.is_empty());
+    let outcome = workspace.restore(&again, &NoFaults).expect("a restore");
+    assert_eq!(outcome, RestoreOutcome::default());
+}
+
+#[test]
+fn what_the_user_changed_since_is_a_conflict_and_stays() {
+    let at = Fixture::new();
+    let (mut workspace, before, after, changed) = prepare(&at);
+    at.write("changed", "by the user\n");
+    at.write("made/by/user", "stays\n");
+    at.remove("run");
+    at.write("deleted/inner/file", "made again\n");
+    at.write("becomes a folder/user", "stays\n");
+    let planned = plan(&mut workspace, (&before, &after), &changed, &[]);
+    let conflicts: Vec<String> = planned
+        .conflicts
+        .iter()
+        .map(|it| it.path.to_string())
+        .collect();
+    assert_eq!(
+        conflicts,
+        ["changed", "deleted/inner/file", "run", "becomes a folder"]
+    );
+    // Both versions are at hand.
+    let of_changed = &planned.conflicts[0];
+    let text = |entry: Option<raddle_workspace::FileEntry>| {
+        let entry = entry.expect("an entry");
+        String::from_utf8(workspace.content(&entry.hash).expect("content")).expect("text")
+    };
+    assert_eq!(text(of_changed.before), "old\n");
+    assert_eq!(text(of_changed.known), "new\n");
+    assert_eq!(text(of_changed.now), "by the user\n");
+    workspace.restore(&planned, &NoFaults).expect("a restore");
+    let content = |it: &str| fs::read_to_string(at.path(it)).expect("a file");
+    assert_eq!(content("changed"), "by the user\n");
+    assert_eq!(content("made/by/user"), "stays\n");
+    assert_eq!(content("deleted/inner/file"), "made again\n");
+    assert_eq!(content("becomes a folder/user"), "stays\n");
+    assert!(!at.path("made/by/agent").exists() && !at.path("run").exists());
+    assert!(!at.path("becomes a folder/inner").exists());
+
+    // Named paths are replaced; what they had is in the snapshot of the plan.
+    let planned = plan(
+        &mut workspace,
+        (&before, &after),
+        &changed,
+        &["changed", "run"],
+    );
+    assert_eq!(planned.steps.len(), 2);
+    workspace.restore(&planned, &NoFaults).expect("a restore");
+    assert_eq!(
+        (content("changed"), content("run")),
+        ("old\n".into(), "#!/bin/sh\n".into())
+    );
+    let replaced = planned.current.entry(&path("changed")).expect("an entry");
+    assert_eq!(
+        workspace.content(&replaced.hash).expect("content"),
+        b"by the user\n"
+    );
+}
+
+#[test]
+fn change_after_the_plan_stops_the_restore() {
+    let at = Fixture::new();
+    let (mut workspace, before, after, changed) = prepare(&at);
+    let planned = plan(&mut workspace, (&before, &after), &changed, &[]);
+    at.write("run", "by the user\n");
+    let state = at.state();
+    let stopped = workspace.restore(&planned, &NoFaults);
+    assert!(matches!(stopped, Err(Error::Changed(_))), "{stopped:?}");
+    assert_eq!(at.state(), state);
+    assert_eq!(workspace.recover(&NoFaults).expect("a recovery"), None);
+}
+
+/// Runs a restore with a fault at a step; returns the state, and whether the fault happened.
+fn run_with_fault(kind: FaultKind, step: usize) -> (Fixture, [FolderState; 2], FaultAt, Workspace) {
+    let at = Fixture::new();
+    let (mut workspace, before, after, changed) = prepare(&at);
+    let new = at.state();
+    let planned = plan(&mut workspace, (&before, &after), &changed, &[]);
+    let faults = FaultAt::new(kind, step);
+    let result = catch_unwind(AssertUnwindSafe(|| workspace.restore(&planned, &faults)));
+    if kind == FaultKind::FullDisk {
+        assert_eq!(result.expect("no panic").is_err(), faults.has_happened());
+    }
+    let copy = Fixture::new();
+    prepare_old(&copy);
+    (at, [copy.state(), new], faults, workspace)
+}
+
+#[test]
+fn death_at_any_step_leaves_the_old_or_the_new_state_after_recovery() {
+    let mut outcomes = BTreeSet::new();
+    for step in 0.. {
+        let (at, [old, new], faults, workspace) = run_with_fault(FaultKind::Death, step);
+        let has_died = faults.has_happened();
+        drop(workspace);
+        let mut workspace = at.open();
+        if workspace.snapshot(&BTreeSet::new()).is_err() {
+            // Nothing goes on before the recovery, and the recovery may die as well.
+            for again in 0.. {
+                let faults = FaultAt::new(FaultKind::Death, again);
+                let recovered = catch_unwind(AssertUnwindSafe(|| workspace.recover(&faults)));
+                drop(workspace);
+                workspace = at.open();
+                if let Ok(recovered) = recovered {
+                    let recovered = recovered.expect("a recovery").expect("an outcome");
+                    assert!(recovered.conflicts.is_empty(), "{step}: {recovered:?}");
+                    break;
+                }
+                if again % 3 == 2 {
+                    workspace.recover(&NoFaults).expect("a recovery");
+                    break;
+                }
+            }
+        }
+        assert_eq!(workspace.recover(&NoFaults).expect("a recovery"), None);
+        let state = at.state();
+        let point = faults.points.borrow().last().copied();
+        assert!(state == old || state == new, "{step} {point:?}: {state:?}");
+        outcomes.insert(state == old);
+        snapshot(&mut workspace);
+        if !has_died {
+            break;
+        }
+    }
+    assert_eq!(outcomes.len(), 2, "both states were seen");
+}
+
+#[test]
+fn full_disk_at_any_step_leaves_the_state_from_before() {
+    for step in 0.. {
+        let (at, [old, new], faults, workspace) = run_with_fault(FaultKind::FullDisk, step);
+        let has_failed = faults.has_happened();
+        let expected = if has_failed { new } else { old };
+        let point = faults.points.borrow().last().copied();
+        assert_eq!(at.state(), expected, "{step} {point:?}");
+        drop(workspace);
+        assert_eq!(at.open().recover(&NoFaults).expect("a recovery"), None);
+        if !has_failed {
+            break;
+        }
+    }
+}
+
+#[test]
+fn change_by_the_user_after_a_death_is_reported_and_stays() {
+    let (at, [old, _], faults, workspace) = run_with_fault(FaultKind::Death, 30);
+    assert!(faults.has_happened());
+    drop(workspace);
+    at.write("changed", "by the user\n");
+    let mut workspace = at.open();
+    let outcome = workspace
+        .recover(&NoFaults)
+        .expect("a recovery")
+        .expect("an outcome");
+    assert_eq!(outcome.conflicts, [path("changed")]);
+    let mut state = at.state();
+    let mut expected = old;
+    for it in [&mut state, &mut expected] {
+        it.0.remove(&b"changed"[..]);
+    }
+    assert_eq!(state, expected);
+    assert_eq!(
+        fs::read_to_string(at.path("changed")).expect("a file"),
+        "by the user\n"
+    );
+}
+
+#[test]
+fn folder_swapped_for_a_link_is_not_followed() {
+    let at = Fixture::new();
+    at.write("folder/file", "old\n");
+    let mut workspace = at.open();
+    let before = snapshot(&mut workspace);
+    at.write("folder/file", "new\n");
+    let after = snapshot(&mut workspace);
+    let planned = plan(
+        &mut workspace,
+        (&before, &after),
+        &paths(&["folder/file"]),
+        &[],
+    );
+    let outside = at.at.path().join("outside");
+    fs::rename(at.path("folder"), &outside).expect("a folder");
+    at.link(&outside, "folder");
+    let stopped = workspace.restore(&planned, &NoFaults);
+    assert!(matches!(stopped, Err(Error::Changed(_))), "{stopped:?}");
+    assert_eq!(
+        fs::read_to_string(outside.join("file")).expect("a file"),
+        "new\n"
+    );
+    let planned = plan(
+        &mut workspace,
+        (&before, &after),
+        &paths(&["folder/file"]),
+        &["folder/file"],
+    );
+    assert!(planned.steps.is_empty(), "{:?}", planned.steps);
+    assert_eq!(fs::read_dir(&outside).expect("a folder").count(), 1);
+}

@@ -1,0 +1,492 @@
+//! Random sessions of edits. The diff is compared with plain reading before and after; the patch
+//! goes through git both ways; the restore is compared byte by byte.
+//!
+//! 40 seeds run with every test run. `RADDLE_WORKSPACE_SEEDS=500` runs more, and
+//! `RADDLE_WORKSPACE_SEED=7` runs one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use raddle_workspace::{
+    Content, FileChange, FileChangeKind, NoFaults, RestoreRequest, Workspace, WorkspaceDiff,
+    WorkspacePath,
+};
+use support::Rng;
+
+use crate::fixture::{Fixture, FolderState, LeafState, bytes_path, changed_paths, check_with_git};
+
+const SEEDS: u64 = 40;
+
+/// Names of folders and files; some are hard to quote, and one is no UTF-8.
+const FOLDERS: [&[u8]; 6] = [
+    b"",
+    b"src",
+    b"src/deep/er",
+    b"with space",
+    b"nested",
+    b"ignored",
+];
+const NAMES: [&[u8]; 12] = [
+    b"main.rs",
+    b"README",
+    b"a b",
+    b"quo\"te",
+    b"back\\slash",
+    b"tab\t",
+    b"new\nline",
+    b"n\xc3\xa9e",
+    b"inv\xff\xfe",
+    b"x.log",
+    b"Main.rs",
+    b"-x",
+];
+
+#[test]
+fn random_sessions_tell_the_truth() {
+    let number = |name: &str| env::var(name).ok().and_then(|it| it.parse().ok());
+    if let Some(seed) = number("RADDLE_WORKSPACE_SEED") {
+        EditSession::new(seed).run();
+        return;
+    }
+    let mut sum = SessionCounts::default();
+    for seed in 0..number("RADDLE_WORKSPACE_SEEDS").unwrap_or(SEEDS) {
+        sum = sum.plus(EditSession::new(seed).run());
+    }
+    // The sessions are of use only if all of this happens in them.
+    let SessionCounts {
+        renames,
+        binaries,
+        steps,
+        conflicts,
+        ignored,
+    } = sum;
+    for (name, count) in [
+        ("renames", renames),
+        ("binaries", binaries),
+        ("steps", steps),
+        ("conflicts", conflicts),
+        ("ignored changes", ignored),
+    ] {
+        assert!(count > 0, "{name}");
+    }
+}
+
+/// Number of events of a session.
+#[derive(Clone, Copy, Default)]
+struct SessionCounts {
+    renames: usize,
+    binaries: usize,
+    steps: usize,
+    conflicts: usize,
+    /// Changes that are not shown, because the file is ignored.
+    ignored: usize,
+}
+
+impl SessionCounts {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            renames: self.renames + other.renames,
+            binaries: self.binaries + other.binaries,
+            steps: self.steps + other.steps,
+            conflicts: self.conflicts + other.conflicts,
+            ignored: self.ignored + other.ignored,
+        }
+    }
+}
+
+struct EditSession {
+    seed: u64,
+    rng: Rng,
+    at: Fixture,
+    named: BTreeSet<WorkspacePath>,
+    edits: Vec<String>,
+}
+
+impl EditSession {
+    fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            rng: Rng::new(seed),
+            at: Fixture::new(),
+            named: BTreeSet::new(),
+            edits: Vec::new(),
+        }
+    }
+
+    fn run(mut self) -> SessionCounts {
+        if self.rng.percent(60) {
+            self.at.write(".git/HEAD", "ref: refs/heads/main\n");
+        }
+        if self.rng.percent(60) {
+            self.at.write(".gitignore", "/ignored/\n*.log\n");
+        }
+        if self.rng.percent(30) {
+            self.at.write("nested/.git", "gitdir: elsewhere\n");
+        }
+        for _ in 0..self.rng.range(5, 40) {
+            self.edit();
+        }
+        for _ in 0..self.rng.below(3) {
+            let path = self.any_path();
+            self.named.insert(bytes_path(&path));
+        }
+        let mut workspace = self.at.open();
+        let before = workspace.snapshot(&self.named).expect("a snapshot");
+        let old = self.state();
+        self.edits.clear();
+        for _ in 0..self.rng.range(1, 25) {
+            self.edit();
+        }
+        let after = match self.rng.percent(30) {
+            // As for a file tool that says what it wrote.
+            true => {
+                let all = self.all_paths(&old);
+                let all: BTreeSet<_> = all.iter().map(|it| bytes_path(it)).collect();
+                workspace.update(&before, &all).expect("a snapshot")
+            }
+            false => workspace.snapshot(&self.named).expect("a snapshot"),
+        };
+        let new = self.state();
+        let diff = workspace.diff(&before, &after).expect("a diff");
+        self.check_diff(&old, &new, &diff);
+        let count = |is_one: &dyn Fn(&FileChange) -> bool| {
+            diff.files.iter().filter(|it| is_one(it)).count()
+        };
+        let all = old.0.keys().chain(new.0.keys());
+        let is_hidden = |path: &&Vec<u8>| {
+            old.0.get(*path) != new.0.get(*path) && !self.is_tracked(path, &old, &new)
+        };
+        let mut counts = SessionCounts {
+            renames: count(&|it| it.kind == FileChangeKind::Renamed),
+            binaries: count(&|it| it.content == Content::Binary),
+            ignored: all.filter(is_hidden).count(),
+            ..SessionCounts::default()
+        };
+        let tracked =
+            |state: &FolderState| state.clone().retain(|it| self.is_tracked(it, &old, &new));
+        check_with_git(&tracked(&old), &tracked(&new), &diff.unified());
+        let loaded = workspace.load(after.id()).expect("the snapshot");
+        assert_eq!(loaded.entries(), after.entries(), "{}", self.replay());
+
+        let changed = changed_paths(&diff);
+        let by_user = self.edit_as_user(&changed);
+        let found = FolderState::read(&self.at.folder);
+        counts = counts.plus(self.restore(
+            &mut workspace,
+            (&before, &after),
+            &changed,
+            (&old, &new, &found),
+            &by_user,
+        ));
+        // A second restore brings the agent's files back.
+        let undone = FolderState::read(&self.at.folder);
+        counts = counts.plus(self.restore(
+            &mut workspace,
+            (&after, &before),
+            &changed,
+            (&new, &old, &undone),
+            &by_user,
+        ));
+        counts
+    }
+
+    fn replay(&self) -> String {
+        format!("RADDLE_WORKSPACE_SEED={}: {:#?}", self.seed, self.edits)
+    }
+
+    fn state(&self) -> FolderState {
+        FolderState::read(&self.at.folder)
+    }
+
+    /// The rule of `.gitignore`, without any code of the product.
+    fn is_ignored(path: &[u8], state: &FolderState, has_nested: bool) -> bool {
+        let is_nested = has_nested && path.starts_with(b"nested/");
+        let has_rules = state.0.contains_key(&b".gitignore"[..]);
+        has_rules && !is_nested && (path.starts_with(b"ignored/") || has_log_part(path))
+    }
+
+    /// Whether both snapshots cover a path.
+    fn is_tracked(&self, path: &[u8], old: &FolderState, new: &FolderState) -> bool {
+        let has_nested = self.at.path("nested/.git").exists();
+        let is_named = self.named.iter().any(|it| bytes_path(path).is_within(it));
+        is_named
+            || ![old, new]
+                .iter()
+                .any(|it| Self::is_ignored(path, it, has_nested))
+    }
+
+    fn check_diff(&self, old: &FolderState, new: &FolderState, diff: &WorkspaceDiff) {
+        let mut expected: BTreeSet<&[u8]> = BTreeSet::new();
+        for path in old.0.keys().chain(new.0.keys()) {
+            if old.0.get(path) != new.0.get(path) && self.is_tracked(path, old, new) {
+                expected.insert(path);
+            }
+        }
+        let shown = changed_paths(diff);
+        let shown: BTreeSet<&[u8]> = shown.iter().map(WorkspacePath::as_bytes).collect();
+        assert_eq!(shown, expected, "{}", self.replay());
+        // No path is changed twice, and the sides are what was there.
+        let mut sides: BTreeMap<(bool, &[u8]), &raddle_workspace::FileEntry> = BTreeMap::new();
+        for change in &diff.files {
+            for (is_new, side) in [(false, &change.before), (true, &change.after)] {
+                let Some(side) = side else { continue };
+                let twice = sides.insert((is_new, side.path.as_bytes()), &side.entry);
+                assert!(twice.is_none(), "{}", self.replay());
+            }
+        }
+        for path in expected {
+            for (is_new, state) in [(false, old), (true, new)] {
+                let entry = sides.get(&(is_new, path));
+                let leaf = state.0.get(path);
+                assert_eq!(entry.is_some(), leaf.is_some(), "{}", self.replay());
+                if let (Some(entry), Some(LeafState::File { mode, bytes })) = (entry, leaf) {
+                    assert_eq!((entry.mode, entry.size), (*mode, bytes.len() as u64));
+                }
+            }
+        }
+    }
+
+    fn restore(
+        &self,
+        workspace: &mut Workspace,
+        (to, known): (&raddle_workspace::Snapshot, &raddle_workspace::Snapshot),
+        changed: &BTreeSet<WorkspacePath>,
+        (old, new, found): (&FolderState, &FolderState, &FolderState),
+        by_user: &BTreeSet<Vec<u8>>,
+    ) -> SessionCounts {
+        let request = RestoreRequest {
+            to,
+            known,
+            paths: changed,
+            overwrite: &BTreeSet::new(),
+        };
+        let plan = workspace.plan_restore(&request).expect("a plan");
+        let conflicts: BTreeSet<&[u8]> =
+            plan.conflicts.iter().map(|it| it.path.as_bytes()).collect();
+        workspace.restore(&plan, &NoFaults).expect("a restore");
+        let mut expected = found.clone();
+        for path in changed.iter().map(WorkspacePath::as_bytes) {
+            let now = found.0.get(path);
+            let is_users = now != new.0.get(path) && now != old.0.get(path);
+            let stays = conflicts.contains(path);
+            assert!(
+                stays || !is_users,
+                "not reported: {path:?} {}",
+                self.replay()
+            );
+            // A path that the user did not touch is a conflict only where the user's file is in
+            // the way.
+            let is_blocked = || {
+                by_user.iter().any(|it| {
+                    let (path, it) = (bytes_path(path), bytes_path(it));
+                    path != it && (it.is_within(&path) || path.is_within(&it))
+                })
+            };
+            assert!(
+                is_users || !stays || is_blocked(),
+                "{path:?} {}",
+                self.replay()
+            );
+            if !stays {
+                match old.0.get(path) {
+                    Some(leaf) => drop(expected.0.insert(path.to_vec(), leaf.clone())),
+                    None => drop(expected.0.remove(path)),
+                }
+            }
+        }
+        assert_eq!(
+            FolderState::read(&self.at.folder),
+            expected,
+            "{}",
+            self.replay()
+        );
+        SessionCounts {
+            steps: plan.steps.len(),
+            conflicts: plan.conflicts.len(),
+            ..SessionCounts::default()
+        }
+    }
+
+    /// Changes some of the agent's files and adds some of the user's own.
+    fn edit_as_user(&mut self, changed: &BTreeSet<WorkspacePath>) -> BTreeSet<Vec<u8>> {
+        let mut by_user = BTreeSet::new();
+        for path in changed {
+            if !self.rng.percent(15) {
+                continue;
+            }
+            let at = self.at.path(path.as_path());
+            let is_file = fs::symlink_metadata(&at).is_ok_and(|it| it.is_file());
+            if is_file && self.rng.percent(70) {
+                let content = format!("by the user {}\n", self.rng.bits());
+                fs::write(&at, content).expect("a file");
+            } else if is_file {
+                fs::remove_file(&at).expect("a file");
+            }
+            by_user.insert(path.as_bytes().to_vec());
+        }
+        for number in 0..self.rng.below(3) {
+            let folder = *self.rng.pick(&FOLDERS);
+            let at = self.at.path(OsStr::from_bytes(folder));
+            if at.is_dir() && !at.is_symlink() {
+                let name = format!("user-{number}");
+                fs::write(at.join(&name), "the user's own\n").expect("a file");
+                by_user.insert(join(folder, name.as_bytes()));
+            }
+        }
+        by_user
+    }
+
+    fn any_path(&mut self) -> Vec<u8> {
+        let folder = *self.rng.pick(&FOLDERS);
+        let name = *self.rng.pick(&NAMES);
+        join(folder, name)
+    }
+
+    /// All paths that may have changed: those of the session and those that were there.
+    fn all_paths(&self, old: &FolderState) -> BTreeSet<Vec<u8>> {
+        let mut all: BTreeSet<Vec<u8>> = BTreeSet::new();
+        let new = self.state();
+        let has_nested = self.at.path("nested/.git").exists();
+        for state in [old, &new] {
+            let covered = state.0.keys().filter(|it| {
+                self.named
+                    .iter()
+                    .any(|named| bytes_path(it).is_within(named))
+                    || ![old, &new]
+                        .iter()
+                        .any(|state| Self::is_ignored(it, state, has_nested))
+            });
+            all.extend(covered.cloned());
+        }
+        all
+    }
+
+    /// Makes one change of a random kind.
+    fn edit(&mut self) {
+        let path = self.any_path();
+        let at = self.at.path(OsStr::from_bytes(&path));
+        let kind = self.rng.below(12);
+        self.edits.push(format!(
+            "{kind} {}",
+            at.strip_prefix(&self.at.folder).expect("a path").display()
+        ));
+        match kind {
+            0..=3 => {
+                let text = self.text();
+                self.put(&at, &text);
+            }
+            4 | 5 => self.change(&at),
+            6 => {
+                let length = self.rng.range(1, 400) as usize;
+                let bytes: Vec<u8> = (0..length).map(|_| self.rng.bits() as u8).collect();
+                self.put(&at, &[&bytes[..], b"\0"].concat());
+            }
+            7 => remove(&at),
+            8 => {
+                let to = self.any_path();
+                let to = self.at.path(OsStr::from_bytes(&to));
+                if at.is_symlink() || at.is_file() {
+                    clear_path(&self.at.folder, &to);
+                    // The way to the new name may have led over the old one.
+                    if at.is_symlink() || at.is_file() {
+                        fs::rename(&at, &to).expect("a file");
+                    }
+                }
+            }
+            9 => {
+                let target = *self.rng.pick(&["target", "/etc/passwd", "..", "no\u{e9}"]);
+                clear_path(&self.at.folder, &at);
+                symlink(target, &at).expect("a link");
+            }
+            10 => {
+                if at.is_file() && !at.is_symlink() {
+                    let mode = *self.rng.pick(&[0o644, 0o755, 0o600, 0o700, 0o664]);
+                    fs::set_permissions(&at, fs::Permissions::from_mode(mode)).expect("a mode");
+                }
+            }
+            _ => {
+                // A folder in place of a file.
+                let text = self.text();
+                self.put(&at.join("inner"), &text);
+            }
+        }
+    }
+
+    fn put(&mut self, at: &Path, content: &[u8]) {
+        clear_path(&self.at.folder, at);
+        fs::write(at, content).expect("a file");
+    }
+
+    fn text(&mut self) -> Vec<u8> {
+        let end = *self.rng.pick(&["\n", "\n", "\n", "\r\n"]);
+        let mut text = String::new();
+        for _ in 0..self.rng.below(50) {
+            text.push_str(&format!("line {}{end}", self.rng.below(20)));
+        }
+        if self.rng.percent(20) {
+            text.push_str("the end");
+        }
+        text.into_bytes()
+    }
+
+    /// Changes some lines of a text.
+    fn change(&mut self, at: &Path) {
+        if !at.is_file() || at.is_symlink() {
+            return;
+        }
+        let content = fs::read(at).expect("a file");
+        let lines = content.split_inclusive(|it| *it == b'\n');
+        let mut lines: Vec<Vec<u8>> = lines.map(<[u8]>::to_vec).collect();
+        for _ in 0..self.rng.range(1, 5) {
+            let place = self.rng.index(lines.len() + 1);
+            let line = format!("changed {}\n", self.rng.below(9)).into_bytes();
+            match self.rng.below(3) {
+                0 => lines.insert(place, line),
+                1 if place < lines.len() => drop(lines.remove(place)),
+                _ if place < lines.len() => lines[place] = line,
+                _ => {}
+            }
+        }
+        fs::write(at, lines.concat()).expect("a file");
+    }
+}
+
+fn has_log_part(path: &[u8]) -> bool {
+    path.split(|it| *it == b'/').any(|it| it.ends_with(b".log"))
+}
+
+fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    match folder.is_empty() {
+        true => name.to_vec(),
+        false => [folder, b"/", name].concat(),
+    }
+}
+
+fn remove(at: &Path) {
+    let Ok(metadata) = fs::symlink_metadata(at) else {
+        return;
+    };
+    match metadata.is_dir() {
+        true => fs::remove_dir_all(at).expect("a folder"),
+        false => fs::remove_file(at).expect("a file"),
+    }
+}
+
+/// Removes what is at a path, and files in the places of its folders, and makes the folders.
+fn clear_path(root: &Path, at: &Path) {
+    let inner = at.strip_prefix(root).expect("a path");
+    let mut folder = PathBuf::from(root);
+    for part in inner.parent().expect("a folder") {
+        folder.push(part);
+        if folder.is_symlink() || folder.is_file() {
+            fs::remove_file(&folder).expect("a file");
+        }
+    }
+    fs::create_dir_all(&folder).expect("folders");
+    remove(at);
+}
