@@ -395,10 +395,13 @@ fn read_plugin(
     taken: &[String],
     now: Instant,
 ) -> ReadPlugin {
+    let has_same_names = |it: &LoadedPlugin| it.taken.as_ref().is_none_or(|it| it == taken);
     let has_just_failed = |it: &LoadedPlugin| {
         it.instance.is_err() && now.saturating_duration_since(it.read_at) < RETRY_PAUSE
     };
-    if loaded.is_some_and(|it| it.installed == *installed && has_just_failed(it)) {
+    let is_paused =
+        |it: &LoadedPlugin| it.installed == *installed && has_just_failed(it) && has_same_names(it);
+    if loaded.is_some_and(is_paused) {
         return ReadPlugin::Unchanged;
     }
     // Before the files are read, so that a change in between is noticed the next time.
@@ -414,10 +417,8 @@ fn read_plugin(
         }
         stamp => stamp.ok(),
     };
-    let is_unchanged = |it: &LoadedPlugin| {
-        let has_same_names = it.taken.as_ref().is_none_or(|it| it == taken);
-        it.installed == *installed && it.stamp == stamp && has_same_names
-    };
+    let is_unchanged =
+        |it: &LoadedPlugin| it.installed == *installed && it.stamp == stamp && has_same_names(it);
     if stamp.is_some() && loaded.is_some_and(is_unchanged) {
         return ReadPlugin::Unchanged;
     }
