@@ -109,9 +109,9 @@ def long_line(request):
 
 
 def deep(request):
-    """An answer of 100,000 levels."""
+    """An answer of 50,000 levels."""
     head = json.dumps({"jsonrpc": "2.0", "id": request["id"]})[:-1].encode()
-    raw(head + b',"result":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n")
+    raw(head + b',"result":' + b"[" * 50_000 + b"]" * 50_000 + b"}\n")
 
 
 def nested(request):

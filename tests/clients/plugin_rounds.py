@@ -7,8 +7,8 @@ from plugin_client import PluginClient, add, configure, text_of, tool_name, writ
 
 _PROGRAM = Path(__file__).with_name("plugin_rounds_plugin.py")
 _PLUGIN = "org.rounds"
-#: Calls at a time: fewer than may be open. Together they are longer than a pipe holds.
-_AT_ONCE, _PAD = 50, "x" * 8000
+#: Calls at a time: fewer than a client may have open. Together they are longer than a pipe holds.
+_AT_ONCE, _PAD = 10, "x" * 8000
 _ROUNDS, _ROUNDS_OF_PROOF = 200, 10_000
 
 
