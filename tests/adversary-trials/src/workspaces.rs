@@ -294,18 +294,24 @@ fn session(
     let text = model.plan(1, calls(layout));
     let input = json!([{"type": "text", "text": text}]);
     server.send_request("turn/start", &json!({"threadId": thread, "input": input}))?;
-    let requests = wait_for_turn(server, &thread)?;
+    let asked = wait_for_turn(server, &thread)?;
     ensure!(
-        requests == 1,
-        "the client was asked {requests} times, not once"
+        asked.approvals == 1,
+        "the client was asked {} times, not once",
+        asked.approvals
+    );
+    ensure!(
+        asked.about_trust <= 1,
+        "the client was asked {} times whether the folder is trusted",
+        asked.about_trust
     );
     let target = json!({"type": "uncommittedChanges"});
     server.send_request(
         "review/start",
         &json!({"threadId": thread, "target": target, "delivery": "inline"}),
     )?;
-    let requests = wait_for_turn(server, &thread)?;
-    ensure!(requests == 0, "a review asked the client");
+    let asked = wait_for_turn(server, &thread)?;
+    ensure!(asked == Asked::default(), "a review asked: {asked:?}");
     let writable = json!({"type": "workspaceWrite", "writableRoots": [], "networkAccess": false});
     for words in [vec!["git", "status"], vec!["git", "diff"], vec!["ls"]] {
         let params = json!({"command": words, "cwd": cwd, "sandboxPolicy": writable});
@@ -356,10 +362,19 @@ fn calls(layout: &HostLayout) -> Vec<ModelCallSpec> {
         .collect()
 }
 
-/// Waits for the end of a turn, declines every request, and returns their number.
-fn wait_for_turn(server: &mut StdioServer, thread: &str) -> Result<usize> {
+/// Requests that the server sent during a turn.
+#[derive(Debug, Default, PartialEq)]
+struct Asked {
+    approvals: usize,
+    /// Whether the folder is trusted: asked where it has skills, and left open here.
+    about_trust: usize,
+}
+
+/// Waits for the end of a turn, declines every approval, answers no question, and returns how many
+/// there were.
+fn wait_for_turn(server: &mut StdioServer, thread: &str) -> Result<Asked> {
     let end = Instant::now() + TURN_TIMEOUT;
-    let mut requests = 0;
+    let mut asked = Asked::default();
     loop {
         let message = server.next(end)?.context("the turn did not end")?;
         ensure!(
@@ -368,15 +383,21 @@ fn wait_for_turn(server: &mut StdioServer, thread: &str) -> Result<usize> {
         );
         let params = &message["params"];
         if message.get("id").is_some() && message.get("method").is_some() {
-            requests += 1;
-            server.send(&json!({"id": message["id"], "result": {"decision": "decline"}}))?;
+            let answer = if message["method"] == "item/tool/requestUserInput" {
+                asked.about_trust += 1;
+                json!({"answers": {}})
+            } else {
+                asked.approvals += 1;
+                json!({"decision": "decline"})
+            };
+            server.send(&json!({"id": message["id"], "result": answer}))?;
         }
         if message["method"] == "turn/completed" && params["threadId"] == thread {
             ensure!(
                 params["turn"]["status"] == "completed",
                 "the turn failed: {params}"
             );
-            return Ok(requests);
+            return Ok(asked);
         }
     }
 }
