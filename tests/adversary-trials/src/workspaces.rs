@@ -311,7 +311,10 @@ fn session(
         &json!({"threadId": thread, "target": target, "delivery": "inline"}),
     )?;
     let asked = wait_for_turn(server, &thread)?;
-    ensure!(asked == Asked::default(), "a review asked: {asked:?}");
+    ensure!(
+        asked == RequestCounts::default(),
+        "a review asked: {asked:?}"
+    );
     let writable = json!({"type": "workspaceWrite", "writableRoots": [], "networkAccess": false});
     for words in [vec!["git", "status"], vec!["git", "diff"], vec!["ls"]] {
         let params = json!({"command": words, "cwd": cwd, "sandboxPolicy": writable});
@@ -364,7 +367,7 @@ fn calls(layout: &HostLayout) -> Vec<ModelCallSpec> {
 
 /// Requests that the server sent during a turn.
 #[derive(Debug, Default, PartialEq)]
-struct Asked {
+struct RequestCounts {
     approvals: usize,
     /// Whether the folder is trusted: asked where it has skills, and left open here.
     about_trust: usize,
@@ -372,9 +375,9 @@ struct Asked {
 
 /// Waits for the end of a turn, declines every approval, answers no question, and returns how many
 /// there were.
-fn wait_for_turn(server: &mut StdioServer, thread: &str) -> Result<Asked> {
+fn wait_for_turn(server: &mut StdioServer, thread: &str) -> Result<RequestCounts> {
     let end = Instant::now() + TURN_TIMEOUT;
-    let mut asked = Asked::default();
+    let mut asked = RequestCounts::default();
     loop {
         let message = server.next(end)?.context("the turn did not end")?;
         ensure!(
