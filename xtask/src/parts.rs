@@ -386,6 +386,9 @@ fn install_debian(missing: &[&str]) -> Result<()> {
             .args(["-q", "-o", "DPkg::Lock::Timeout=300"])
             .minutes(10)
     };
+    // A run that was ended in the middle leaves packages that dpkg wants completed before it installs
+    // others. This fails where a package must be unpacked again, which the installation then does.
+    Run::new("dpkg").args(["--configure", "-a"]).succeeds();
     apt().arg("update").go()?;
     apt()
         .args(["install", "-y", "--no-install-recommends"])
