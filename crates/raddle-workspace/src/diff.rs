@@ -1,7 +1,7 @@
 //! Differences between two snapshots, for programs and as text for git.
 
 mod binary;
-mod compare;
+pub(crate) mod compare;
 mod lines;
 mod patch;
 mod renames;
@@ -9,10 +9,10 @@ mod renames;
 use std::collections::HashMap;
 use std::convert::Infallible;
 
+pub use compare::PathChange;
 pub use lines::FileHunk;
 
 use crate::{ContentHash, EntryKind, Error, FileEntry, Gap, Snapshot, Workspace, WorkspacePath};
-use compare::LeafChange;
 use patch::PatchWriter;
 
 /// Limits of the contents that a diff shows.
@@ -187,8 +187,7 @@ impl Workspace {
         after: &Snapshot,
         limits: &DiffLimits,
     ) -> Result<WorkspaceDiff, Error> {
-        let mut changes = compare::leaves(&before.root, &after.root);
-        changes.retain(|it| before.covers(&it.path) && after.covers(&it.path));
+        let changes = before.changes(after);
         let mut contents = Contents {
             workspace: self,
             read: HashMap::new(),
@@ -304,7 +303,7 @@ fn git_mode(entry: &FileEntry) -> &'static str {
     }
 }
 
-fn sides_of(change: LeafChange) -> Sides {
+fn sides_of(change: PathChange) -> Sides {
     let path = change.path;
     let side = |entry: Option<FileEntry>| {
         entry.map(|entry| FileSide {

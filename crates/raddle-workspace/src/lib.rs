@@ -29,7 +29,7 @@ mod store;
 mod workspace;
 
 pub use diff::{
-    Content, DiffLimits, FileChange, FileChangeKind, FileHunk, FileSide, ProposedFile,
+    Content, DiffLimits, FileChange, FileChangeKind, FileHunk, FileSide, PathChange, ProposedFile,
     WorkspaceDiff,
 };
 pub use error::Error;

@@ -1,17 +1,20 @@
 //! The state of a workspace at one time.
 
 mod codec;
+mod composition;
 mod stamp;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 pub(crate) use codec::{
     decode_cache, decode_folder, decode_record, encode_cache, encode_folder, encode_record,
 };
 pub(crate) use stamp::{Stamp, Trust, now_ns};
 
+use crate::diff::{PathChange, compare};
 use crate::path::is_within;
 use crate::{ContentHash, WorkspacePath};
 
@@ -79,6 +82,8 @@ pub enum GapReason {
     TooMany,
     /// Folders are nested beyond the limit.
     TooDeep,
+    /// No snapshot has looked at it yet.
+    NotVisited,
 }
 
 /// The state of a workspace at one time. It is cheap to clone.
@@ -152,7 +157,33 @@ impl Snapshot {
             gap.path.as_ref().is_none_or(within)
         });
         // A named path is read although ignored, but not what cannot be read.
-        gaps.all(|it| it.reason == GapReason::Ignored && is_named())
+        let is_passed_over =
+            |it: GapReason| matches!(it, GapReason::Ignored | GapReason::NotVisited);
+        gaps.all(|it| is_passed_over(it.reason) && is_named())
+    }
+
+    /// Returns the files and links that differ in a later snapshot, sorted by path. Paths that one of
+    /// the two does not cover are left out.
+    pub fn changes(&self, later: &Self) -> Vec<PathChange> {
+        let mut changes = compare::leaves(&self.root, &later.root);
+        changes.retain(|it| self.covers(&it.path) && later.covers(&it.path));
+        changes
+    }
+
+    /// Returns when the kernel last changed a file or a link; `None` for all else, and in a snapshot
+    /// that was loaded or composed.
+    pub fn changed_at(&self, path: &WorkspacePath) -> Option<SystemTime> {
+        let mut folder = &self.root;
+        let mut components = path.components().peekable();
+        while let Some(name) = components.next() {
+            let item = folder.item(name)?;
+            match (&item.node, components.peek()) {
+                (Node::Leaf(_), None) => return item.stamp.changed_at(),
+                (Node::Folder { folder: inner, .. }, Some(_)) => folder = inner,
+                _ => return None,
+            }
+        }
+        None
     }
 
     /// Returns the paths of everything in a folder; nothing if the path is no folder.

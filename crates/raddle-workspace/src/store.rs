@@ -1,7 +1,7 @@
 //! The store of one workspace: contents, folders and snapshots, named by hash.
 //!
 //! ```text
-//! lock              held while the store is open
+//! lock              held while the store is used
 //! packs/HASH.pack   the contents that one snapshot added
 //! snapshots/HASH    root, gaps and named paths of a snapshot; its time is that of the file
 //! stamps            the cache of stamps; may be lost
@@ -30,34 +30,41 @@ pub(crate) use files::{sync_folder_of, write_durably};
 pub(crate) use pack::PackWriter;
 pub use prune::{PruneReport, RetentionLimits, StoredSnapshot};
 
-use crate::snapshot::{FolderNode, decode_cache, decode_folder, decode_record, encode_cache};
+use crate::snapshot::{
+    FolderNode, decode_cache, decode_folder, decode_record, encode_cache, encode_folder,
+};
 use crate::{ContentHash, Error, Snapshot, SnapshotId};
 use files::{create_folder, create_private};
 use pack::{Location, OpenPack, Packing};
 
-/// The store of one workspace, open in this process alone.
+/// Reaction to a store that another handle has locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnBusy {
+    /// Fail with [`Error::Busy`].
+    Fail,
+    /// Wait. A handle keeps the lock only while it works.
+    Wait,
+}
+
+/// The store of one workspace. The handle that has its lock may use it.
 pub(crate) struct Store {
     folder: PathBuf,
     packs: Vec<Option<OpenPack>>,
     index: HashMap<ContentHash, (usize, Location)>,
     /// The lock is released when this file is closed.
-    _lock: File,
+    lock: File,
 }
 
 impl Store {
-    pub fn open(folder: &Path) -> Result<Self, Error> {
+    pub fn open(folder: &Path, on_busy: OnBusy) -> Result<Self, Error> {
         create_folder(folder)?;
         let lock = create_private(&folder.join("lock"), fs::OpenOptions::new().write(true))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(Error::Busy(folder.to_owned())),
-            Err(error) => return Err(Error::disk(folder, error)),
-        }
+        take(&lock, folder, on_busy)?;
         let mut store = Self {
             folder: folder.to_owned(),
             packs: Vec::new(),
             index: HashMap::new(),
-            _lock: lock,
+            lock,
         };
         for name in ["packs", "snapshots"] {
             create_folder(&folder.join(name))?;
@@ -68,6 +75,33 @@ impl Store {
             store.add_pack(&path)?;
         }
         Ok(store)
+    }
+
+    /// Releases the lock: other handles may use the store until [`Store::lock`].
+    pub fn unlock(&self) -> Result<(), Error> {
+        flock(&self.lock, FlockOperation::Unlock).map_err(|it| Error::disk(&self.folder, it))
+    }
+
+    /// Waits for the lock, and reads what other handles changed meanwhile. Reports whether contents
+    /// are gone.
+    pub fn lock(&mut self) -> Result<bool, Error> {
+        take(&self.lock, &self.folder, OnBusy::Wait)?;
+        let paths = files::list(&self.packs_folder())?;
+        let mut is_gone = false;
+        for (number, pack) in self.packs.iter_mut().enumerate() {
+            if pack.as_ref().is_some_and(|it| !paths.contains(&it.path)) {
+                *pack = None;
+                self.index.retain(|_, (at, _)| *at != number);
+                is_gone = true;
+            }
+        }
+        for path in paths {
+            let mut known = self.packs.iter().flatten();
+            if !known.any(|it| it.path == path) {
+                self.add_pack(&path)?;
+            }
+        }
+        Ok(is_gone)
     }
 
     pub fn folder(&self) -> &Path {
@@ -146,6 +180,34 @@ impl Store {
         located.ok_or(Error::NoContent(*hash))
     }
 
+    /// Stores the folders of a composed snapshot, whose files are stored, and the snapshot.
+    pub fn put_composed(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
+        let mut missing = Vec::new();
+        self.add_missing(&snapshot.root, &mut missing);
+        if !missing.is_empty() {
+            let mut writer = self.writer()?;
+            for folder in missing {
+                if !writer.contains(&folder.hash) {
+                    writer.put(folder.hash, &encode_folder(&folder.items))?;
+                }
+            }
+            self.commit(writer)?;
+        }
+        self.put_snapshot(snapshot)
+    }
+
+    fn add_missing<'a>(&self, folder: &'a FolderNode, missing: &mut Vec<&'a FolderNode>) {
+        if self.contains(&folder.hash) {
+            return;
+        }
+        missing.push(folder);
+        for item in &folder.items {
+            if let crate::snapshot::Node::Folder { folder, .. } = &item.node {
+                self.add_missing(folder, missing);
+            }
+        }
+    }
+
     /// Stores a snapshot whose contents are committed.
     pub fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), Error> {
         let path = self.snapshot_path(snapshot.id);
@@ -207,6 +269,18 @@ impl Store {
     /// Stores the stamps. They are not synchronised: without them, files are read again.
     pub fn put_stamps(&self, root: &FolderNode) -> Result<(), Error> {
         files::write(&self.folder.join("stamps"), &encode_cache(root))
+    }
+}
+
+fn take(lock: &File, folder: &Path, on_busy: OnBusy) -> Result<(), Error> {
+    let operation = match on_busy {
+        OnBusy::Fail => FlockOperation::NonBlockingLockExclusive,
+        OnBusy::Wait => FlockOperation::LockExclusive,
+    };
+    match rustix::io::retry_on_intr(|| flock(lock, operation)) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => Err(Error::Busy(folder.to_owned())),
+        Err(error) => Err(Error::disk(folder, error)),
     }
 }
 

@@ -12,17 +12,17 @@ use rustix::fs::{Mode, OFlags, fstat, open};
 
 use crate::scan::{IgnoreFiles, ScanResult, Scanner};
 use crate::snapshot::FolderNode;
-use crate::store::Store;
+use crate::store::{OnBusy, Store};
 use crate::{
-    ContentHash, Error, Gap, PruneReport, RetentionLimits, Snapshot, SnapshotId, SnapshotLimits,
-    StoredSnapshot, WorkspacePath,
+    ContentHash, Error, Gap, GapReason, PruneReport, RetentionLimits, Snapshot, SnapshotId,
+    SnapshotLimits, StoredSnapshot, WorkspacePath,
 };
 
 /// Number of files read since the stamps were stored, from which they are stored again. Fewer are
 /// read again after a crash, which costs less than to write the stamps of all files.
 const STAMPS_FILES: u64 = 256;
 
-/// A workspace and its store, open in this process alone.
+/// A workspace and its store. The store has a lock, so that one handle at a time uses it.
 ///
 /// ```
 /// # use raddle_workspace::{SnapshotLimits, Workspace};
@@ -53,12 +53,33 @@ pub struct Workspace {
 impl Workspace {
     /// Opens a folder, and the store in which its snapshots are. The store is created if there is
     /// none; nobody but the user can read it. It holds copies of the user's files.
+    ///
+    /// Fails with [`Error::Busy`] while another handle has the lock.
     pub fn open(folder: &Path, store: &Path, limits: SnapshotLimits) -> Result<Self, Error> {
+        Self::open_as(folder, store, limits, OnBusy::Fail)
+    }
+
+    /// As [`Workspace::open`], but waits until no other handle has the lock. It may take as long as
+    /// another process takes for its first snapshot.
+    pub fn open_waiting(
+        folder: &Path,
+        store: &Path,
+        limits: SnapshotLimits,
+    ) -> Result<Self, Error> {
+        Self::open_as(folder, store, limits, OnBusy::Wait)
+    }
+
+    fn open_as(
+        folder: &Path,
+        store: &Path,
+        limits: SnapshotLimits,
+        on_busy: OnBusy,
+    ) -> Result<Self, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let at_folder = |it: io::Error| Error::disk(folder, it);
         let root = open(folder, flags, Mode::empty()).map_err(|it| at_folder(it.into()))?;
         let real_folder = fs::canonicalize(folder).map_err(at_folder)?;
-        let opened = Store::open(store)?;
+        let opened = Store::open(store, on_busy)?;
         let at_store = |it: io::Error| Error::disk(store, it);
         let real_store = fs::canonicalize(store).map_err(at_store)?;
         if real_folder.starts_with(&real_store) {
@@ -77,6 +98,34 @@ impl Workspace {
             unsaved: 0,
             files_read: 0,
         })
+    }
+
+    /// Releases the lock of the store. Call [`Workspace::lock`] before anything else.
+    pub fn unlock(&self) -> Result<(), Error> {
+        self.store.unlock()
+    }
+
+    /// Waits for the lock of the store, and reads what other handles changed meanwhile.
+    pub fn lock(&mut self) -> Result<(), Error> {
+        if self.store.lock()? {
+            self.last = self.last.take().filter(|it| self.store.has_all(it));
+        }
+        Ok(())
+    }
+
+    /// Returns a snapshot that covers nothing. [`Workspace::update`] adds paths to it without a walk.
+    pub fn not_visited(&self) -> Snapshot {
+        let (root, _) = FolderNode::new(Vec::new());
+        let gap = Gap {
+            path: None,
+            reason: GapReason::NotVisited,
+        };
+        Snapshot::new(Arc::new(root), vec![gap], BTreeSet::new())
+    }
+
+    /// Stores a snapshot that was composed of stored ones.
+    pub fn keep(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
+        self.store.put_composed(snapshot)
     }
 
     /// Takes a snapshot of the whole folder. Named paths are covered although ignored: a caller
@@ -138,7 +187,7 @@ impl Workspace {
         }
         gaps.extend(scanned.gaps);
         let snapshot = Snapshot::new(scanned.root, gaps, named);
-        self.store.put_snapshot(&snapshot)?;
+        self.store.put_composed(&snapshot)?;
         self.files_read = scanned.files_read;
         self.unsaved += scanned.files_read;
         if self.unsaved >= STAMPS_FILES {

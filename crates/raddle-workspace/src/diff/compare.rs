@@ -5,15 +5,19 @@ use std::cmp::Ordering;
 use crate::snapshot::{FolderNode, Item, Node};
 use crate::{FileEntry, WorkspacePath};
 
-/// A path whose file or link differs.
-pub(super) struct LeafChange {
+/// A path whose file or link differs between two snapshots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathChange {
+    /// The path.
     pub path: WorkspacePath,
+    /// Its file or link before.
     pub before: Option<FileEntry>,
+    /// Its file or link after.
     pub after: Option<FileEntry>,
 }
 
 /// Lists the differences, sorted by path.
-pub(super) fn leaves(before: &FolderNode, after: &FolderNode) -> Vec<LeafChange> {
+pub(crate) fn leaves(before: &FolderNode, after: &FolderNode) -> Vec<PathChange> {
     let mut changes = Vec::new();
     folders(None, Some(before), Some(after), &mut changes);
     changes.sort_by(|a, b| a.path.cmp(&b.path));
@@ -24,7 +28,7 @@ fn folders(
     path: Option<&WorkspacePath>,
     before: Option<&FolderNode>,
     after: Option<&FolderNode>,
-    changes: &mut Vec<LeafChange>,
+    changes: &mut Vec<PathChange>,
 ) {
     if before.map(|it| it.hash) == after.map(|it| it.hash) {
         return;
@@ -51,7 +55,7 @@ fn entries(
     path: Option<&WorkspacePath>,
     before: Option<&Item>,
     after: Option<&Item>,
-    changes: &mut Vec<LeafChange>,
+    changes: &mut Vec<PathChange>,
 ) {
     let Some(name) = before.or(after).map(|it| &it.name) else {
         return;
@@ -60,7 +64,7 @@ fn entries(
     let (old_leaf, old_folder) = split(before);
     let (new_leaf, new_folder) = split(after);
     if old_leaf != new_leaf {
-        changes.push(LeafChange {
+        changes.push(PathChange {
             path: path.clone(),
             before: old_leaf,
             after: new_leaf,

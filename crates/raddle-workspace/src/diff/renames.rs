@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::lines::similarity;
-use super::{Contents, LeafChange, Sides, sides_of};
+use super::{Contents, PathChange, Sides, sides_of};
 use crate::path::is_within;
 use crate::{ContentHash, EntryKind, Error, FileEntry};
 
@@ -18,7 +18,7 @@ const BYTES_MAX: u64 = 1 << 20;
 
 /// Joins deletions and additions that are renames. The result is sorted by path.
 pub(super) fn pair(
-    changes: Vec<LeafChange>,
+    changes: Vec<PathChange>,
     contents: &mut Contents<'_>,
 ) -> Result<Vec<Sides>, Error> {
     let is_file =
@@ -76,7 +76,7 @@ pub(super) fn pair(
     Ok(joined(changes, &sources))
 }
 
-fn joined(changes: Vec<LeafChange>, sources: &HashMap<usize, usize>) -> Vec<Sides> {
+fn joined(changes: Vec<PathChange>, sources: &HashMap<usize, usize>) -> Vec<Sides> {
     let mut sides: Vec<Option<Sides>> = changes.into_iter().map(|it| Some(sides_of(it))).collect();
     for (to, from) in sources {
         let source = sides[*from].take();
@@ -88,12 +88,12 @@ fn joined(changes: Vec<LeafChange>, sources: &HashMap<usize, usize>) -> Vec<Side
 }
 
 /// Git cannot rename a file to a path below itself.
-fn is_nested(from: &LeafChange, to: &LeafChange) -> bool {
+fn is_nested(from: &PathChange, to: &PathChange) -> bool {
     let (from, to) = (from.path.as_bytes(), to.path.as_bytes());
     is_within(from, to) || is_within(to, from)
 }
 
-fn score(from: &LeafChange, to: &LeafChange, contents: &mut Contents<'_>) -> Result<usize, Error> {
+fn score(from: &PathChange, to: &PathChange, contents: &mut Contents<'_>) -> Result<usize, Error> {
     let (Some(before), Some(after)) = (from.before, to.after) else {
         return Ok(0);
     };

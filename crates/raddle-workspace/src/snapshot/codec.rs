@@ -18,7 +18,7 @@ const CACHE: &[u8] = b"raddle stamps 1\n";
 /// Folders deeper than this are not read, so that a damaged form cannot exhaust the stack.
 const DEPTH_MAX: usize = 1_000;
 
-const REASONS: [GapReason; 9] = [
+const REASONS: [GapReason; 10] = [
     GapReason::Ignored,
     GapReason::Repository,
     GapReason::Special,
@@ -28,6 +28,7 @@ const REASONS: [GapReason; 9] = [
     GapReason::TooMany,
     GapReason::TooDeep,
     GapReason::Store,
+    GapReason::NotVisited,
 ];
 
 pub(crate) fn encode_folder(items: &[Item]) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! Stamps: what a `stat` says of a file, to read only files that changed.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::Stat;
 
@@ -69,6 +69,12 @@ impl Stamp {
             changed_ns: 0,
             trust: Trust::Racy,
         }
+    }
+
+    /// Returns the change time; `None` for the stamp that no file has.
+    pub fn changed_at(&self) -> Option<SystemTime> {
+        let ns = u64::try_from(self.changed_ns).ok().filter(|it| *it > 0)?;
+        Some(SystemTime::UNIX_EPOCH + Duration::from_nanos(ns))
     }
 
     /// Reports whether a file that had this stamp when it was read has the same content now.

@@ -1,5 +1,6 @@
 //! Tests of the workspace at its public face. Each works in folders of its own.
 
+mod compositions;
 mod diffs; // kinds of changes, and the patch, which git applies and reverses
 mod fixture; // a workspace and a store in memory, states of folders, git
 mod hunks; // some hunks of a change, against an independent patcher
