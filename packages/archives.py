@@ -4,7 +4,7 @@ import gzip
 import io
 import tarfile
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 #: The earliest time that a zip can store.
@@ -16,15 +16,23 @@ LEVEL = 6
 
 @dataclass
 class Entry:
-    """One file of an archive."""
+    """One file of an archive, or a link."""
 
     path: str
     data: bytes
     runs: bool = False
+    #: Of a symbolic link: its target. It has no data.
+    target: str = ""
 
     @property
     def mode(self):
+        if self.target:
+            return 0o777
         return 0o755 if self.runs else 0o644
+
+    def below(self, folder):
+        """Returns the entry with its path below a folder."""
+        return replace(self, path=f"{folder}/{self.path}")
 
 
 def tar_gz(entries, with_folders=False):
@@ -42,6 +50,9 @@ def tar_gz(entries, with_folders=False):
             about.size = len(entry.data)
             about.mode = entry.mode
             about.mtime = MOMENT_S
+            if entry.target:
+                about.type = tarfile.SYMTYPE
+                about.linkname = entry.target
             tar.addfile(about, io.BytesIO(entry.data))
     return gzipped(plain.getvalue())
 

@@ -23,7 +23,7 @@ def deb(name, version, architecture, summary, description, recommends, entries):
     }
     about = "".join(f"{key}: {value}\n" for key, value in control.items())
     ordered = sorted(entries, key=lambda it: it.path)
-    sums = "".join(f"{hashlib.md5(it.data).hexdigest()}  {it.path}\n" for it in ordered)
+    sums = "".join(f"{hashlib.md5(it.data).hexdigest()}  {it.path}\n" for it in ordered if not it.target)
     members = [
         ("debian-binary", _FORMAT),
         ("control.tar.gz", _tree([Entry("control", about.encode()), Entry("md5sums", sums.encode())])),
@@ -33,8 +33,7 @@ def deb(name, version, architecture, summary, description, recommends, entries):
 
 
 def _tree(entries):
-    below = [Entry(f"./{it.path}", it.data, it.runs) for it in entries]
-    return tar_gz(below, with_folders=True)
+    return tar_gz([it.below(".") for it in entries], with_folders=True)
 
 
 def _member(name, data):

@@ -42,6 +42,10 @@ _RECOMMENDS = ["bubblewrap", "ca-certificates"]
 _URL = "https://raddle.invalid/releases"
 #: The folder of documents in a system package.
 _DOCUMENTS = "usr/share/doc/raddle"
+#: The folder of a system package for files that are not on PATH.
+_OWN = "usr/lib/raddle"
+#: The optional link for clients that start `codex`, in a folder that is not on PATH.
+_SHIM = "shim/codex"
 #: Shells, and the file names under which they find completions.
 _COMPLETIONS = {"bash": "raddle", "zsh": "_raddle", "fish": "raddle.fish"}
 
@@ -109,8 +113,8 @@ def _archive(version, binary, program, licences, bill):
     files = [Entry("raddle", program, runs=True), *licences, bill("generic", "raddle")]
     files += [*_completions(binary), *_man(binary)]
     files += [Entry(f"apparmor/{it.path}", it.data) for it in _folder(_HERE / "apparmor", version)]
-    entries = [Entry(f"{top}/{it.path}", it.data, it.runs) for it in files]
-    return f"{top}.tar.gz", tar_gz(entries)
+    files.append(Entry(_SHIM, b"", target="../raddle"))
+    return f"{top}.tar.gz", tar_gz([it.below(top) for it in files])
 
 
 def _npm(version, program, licences, bill):
@@ -122,8 +126,7 @@ def _npm(version, program, licences, bill):
     carrier.append(Entry("bin/raddle", program, runs=True))
     for name, entries in (("raddle", command), (platform, carrier)):
         # npm reads only entries below this name.
-        below = [Entry(f"package/{it.path}", it.data, it.runs) for it in entries]
-        yield f"{name}-{version}.tgz", tar_gz(below)
+        yield f"{name}-{version}.tgz", tar_gz([it.below("package") for it in entries])
 
 
 def _wheel(version, program, licences, bill):
@@ -138,7 +141,7 @@ def _deb(version, binary, program, licences, bill):
     entries = [
         *_installed(binary, program, "usr/share/zsh/vendor-completions"),
         Entry(f"{_DOCUMENTS}/copyright", texts),
-        _below(_DOCUMENTS, bill("deb", "raddle")),
+        bill("deb", "raddle").below(_DOCUMENTS),
     ]
     data = deb("raddle", version, "amd64", _SUMMARY, _DESCRIPTION, _RECOMMENDS, entries)
     return f"raddle_{version}-1_amd64.deb", data
@@ -148,22 +151,25 @@ def _rpm(version, binary, program, licences, bill):
     texts = "usr/share/licenses/raddle"
     entries = [
         *_installed(binary, program, "usr/share/zsh/site-functions"),
-        *(_below(texts, it) for it in licences),
-        _below(_DOCUMENTS, bill("rpm", "raddle")),
+        *(it.below(texts) for it in licences),
+        bill("rpm", "raddle").below(_DOCUMENTS),
     ]
     about = ("raddle", version, "x86_64", _SUMMARY, _DESCRIPTION, _LICENCE, _RECOMMENDS)
-    return f"raddle-{version}-1.x86_64.rpm", rpm(*about, entries, [_DOCUMENTS, texts])
+    return f"raddle-{version}-1.x86_64.rpm", rpm(*about, entries, [_DOCUMENTS, texts, _OWN, f"{_OWN}/shim"])
 
 
 def _installed(binary, program, zsh):
-    """Returns the files of a system package besides licences and bill of materials. `zsh` is the folder of its
+    """Returns the entries of a system package besides licences and bill of materials. `zsh` is the folder of its
     completions."""
     folders = {
         "bash": "usr/share/bash-completion/completions",
         "zsh": zsh,
         "fish": "usr/share/fish/vendor_completions.d",
     }
-    entries = [Entry("usr/bin/raddle", program, runs=True)]
+    entries = [
+        Entry("usr/bin/raddle", program, runs=True),
+        Entry(f"{_OWN}/{_SHIM}", b"", target="../../../bin/raddle"),
+    ]
     for entry in _completions(binary):
         _, shell, name = entry.path.split("/")
         entries.append(Entry(f"{folders[shell]}/{name}", entry.data))
@@ -171,10 +177,6 @@ def _installed(binary, program, zsh):
     profile = _HERE / "apparmor/raddle-bwrap"
     entries.append(Entry(f"{_DOCUMENTS}/{profile.name}", profile.read_bytes()))
     return entries
-
-
-def _below(folder, entry):
-    return Entry(f"{folder}/{entry.path}", entry.data, entry.runs)
 
 
 def _installers(version, packages, url, minisign_key):

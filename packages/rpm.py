@@ -16,7 +16,8 @@ _INT16, _INT32, _STRING, _BYTES, _STRINGS, _TRANSLATED = 3, 4, 6, 7, 8, 9
 _AT_MOST_OF_RPM = 0x1000000 | 0x2 | 0x8
 _EQUAL = 0x8
 _SHA256 = 8
-_FOLDER, _FILE = 0o040000, 0o100000
+_FOLDER, _FILE, _LINK = 0o040000, 0o100000, 0o120000
+_KINDS = 0o170000
 #: Features of RPM that the package uses.
 _FEATURES = [
     ("rpmlib(CompressedFileNames)", "3.0.4-1"),
@@ -27,21 +28,24 @@ _FEATURES = [
 
 @dataclass
 class _Item:
-    """A file or a folder of the package, with its absolute path."""
+    """A file, a link or a folder of the package, with its absolute path. The data of a link is its target."""
 
     path: str
     data: bytes
     mode: int
 
     @property
-    def is_file(self):
-        return bool(self.mode & _FILE)
+    def kind(self):
+        return self.mode & _KINDS
 
 
 def rpm(name, version, architecture, summary, description, licence, recommends, entries, own_folders):
     """Returns the package. The paths of the entries begin below the root, without a slash. Folders that
     `own_folders` names are removed with the package."""
-    items = [_Item(f"/{it.path}", it.data, _FILE | it.mode) for it in entries]
+    items = [
+        _Item(f"/{it.path}", it.target.encode() or it.data, (_LINK if it.target else _FILE) | it.mode)
+        for it in entries
+    ]
     items += [_Item(f"/{it}", b"", _FOLDER | 0o755) for it in folders(entries) if it in own_folders]
     items.sort(key=lambda it: it.path)
     cpio = _cpio(items)
@@ -95,14 +99,15 @@ def _files(items):
     """Returns the tags with one value for each file."""
     count = len(items)
     above = sorted({_split(it.path)[0] for it in items})
-    digests = [hashlib.sha256(it.data).hexdigest() if it.is_file else "" for it in items]
+    digests = [hashlib.sha256(it.data).hexdigest() if it.kind == _FILE else "" for it in items]
+    targets = [it.data.decode() if it.kind == _LINK else "" for it in items]
     return {
         1028: (_INT32, [len(it.data) for it in items]),
         1030: (_INT16, [it.mode for it in items]),
         1033: (_INT16, [0] * count),
         1034: (_INT32, [MOMENT_S] * count),
         1035: (_STRINGS, digests),
-        1036: (_STRINGS, [""] * count),
+        1036: (_STRINGS, targets),
         1037: (_INT32, [0] * count),
         1039: (_STRINGS, ["root"] * count),
         1040: (_STRINGS, ["root"] * count),
@@ -160,7 +165,7 @@ def _cpio(items):
 
 
 def _record(inode, name, mode, data):
-    links = 1 if mode & _FILE or not mode else 2
+    links = 2 if mode & _KINDS == _FOLDER else 1
     time = MOMENT_S if mode else 0
     fields = [inode, mode, 0, 0, links, time, len(data), 0, 0, 0, 0, len(name) + 1, 0]
     head = b"070701" + "".join(f"{it:08x}" for it in fields).encode() + name.encode() + b"\0"

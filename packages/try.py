@@ -15,6 +15,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -70,6 +71,8 @@ class Way:
     says: list[str]
     #: Commands that serve on stdio and end on SIGTERM.
     serves: list[str]
+    #: The link named `codex`, which is not on PATH. The formats of npm and wheels have no links.
+    shim: str | None = None
 
 
 _WAYS = [
@@ -79,6 +82,7 @@ _WAYS = [
         "tar -xzf raddle-*.tar.gz && sha256sum --check --quiet --ignore-missing SHA256SUMS",
         ["raddle-*/raddle --version"],
         ["raddle-*/raddle app-server"],
+        shim="raddle-*/shim/codex",
     ),
     Way(
         "wheel",
@@ -115,6 +119,7 @@ _WAYS = [
         " && (cd root && dpkg-deb --ctrl-tarfile ../raddle_*.deb | tar -xO ./md5sums | md5sum --check --quiet)",
         ["root/usr/bin/raddle --version"],
         ["root/usr/bin/raddle app-server"],
+        shim="root/usr/lib/raddle/shim/codex",
     ),
     Way(
         "rpm",
@@ -123,6 +128,7 @@ _WAYS = [
         " && mkdir root && tar -xzf raddle-*.rpm.tgz --directory root",
         ["root/usr/bin/raddle --version"],
         ["root/usr/bin/raddle app-server"],
+        shim="root/usr/lib/raddle/shim/codex",
     ),
 ]
 
@@ -187,6 +193,17 @@ def _install(way, stranger, packages, version):
         _require(_does(stranger, line) == version, f"`{line}` does not print {version!r}")
     for line in way.serves:
         _serves(line, stranger)
+    _shim(stranger, stranger.home, way.shim)
+
+
+def _shim(stranger, folder, pattern):
+    """Checks that the only program named `codex` is the link at the pattern, and that it takes the role of Codex."""
+    links = [it for it in folder.rglob("codex*") if not it.is_dir()]
+    expected = [*folder.glob(pattern)] if pattern else []
+    _require(links == expected and len(links) == bool(pattern), f"{folder} has {links}, not {pattern}")
+    for link in links:
+        printed = _does(stranger, f"'{link}' --version")
+        _require(re.fullmatch(r"codex-cli \d+\.\d+\.\d+\n", printed), f"{link} --version prints {printed!r}")
 
 
 def _script(packages, folder, node, version):
@@ -233,6 +250,7 @@ def _script(packages, folder, node, version):
             _require(printed == version, f"install.sh with {case}: wrong version")
             profile = installed / "share/doc/raddle/raddle-bwrap"
             _require(profile.is_file(), f"install.sh with {case}: no profile of AppArmor")
+            _shim(stranger, installed, "lib/raddle/shim/codex")
     print("ok  install script, with a right signature in two folders, and three wrong ones", flush=True)
 
 
@@ -293,8 +311,10 @@ def _managers(packages, folder):
         _require(program.stat().st_mode & 0o777 == 0o755, f"{name}: the binary has another mode")
         profile = root / "usr/share/doc/raddle/raddle-bwrap"
         _require(profile.is_file(), f"{name}: no profile of AppArmor")
+        shim = root / "usr/lib/raddle/shim/codex"
+        _require(shim.resolve() == program, f"{name}: {shim} is no link to the binary")
         _output(removal)
-        left = [it for it in (root / "usr").rglob("*") if it.is_file()] if (root / "usr").exists() else []
+        left = [it for it in (root / "usr").rglob("*") if not it.is_dir()] if (root / "usr").exists() else []
         _require(not left, f"{name} leaves {left}")
     print("ok  installed, verified and removed by dpkg and rpm", flush=True)
 

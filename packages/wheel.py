@@ -14,9 +14,9 @@ def wheel(name, version, summary, modules, scripts, licences, bills):
     about = f"{name}-{version}.dist-info"
     entries = [
         *modules,
-        *(_below(f"{name}-{version}.data/scripts", it) for it in scripts),
-        *(_below(f"{about}/licenses", it) for it in licences),
-        *(_below(f"{about}/sboms", it) for it in bills),
+        *(it.below(f"{name}-{version}.data/scripts") for it in scripts),
+        *(it.below(f"{about}/licenses") for it in licences),
+        *(it.below(f"{about}/sboms") for it in bills),
         Entry(f"{about}/METADATA", _metadata(name, version, summary, licences).encode()),
         Entry(f"{about}/WHEEL", _wheel().encode()),
     ]
@@ -24,10 +24,6 @@ def wheel(name, version, summary, modules, scripts, licences, bills):
     # The list of all entries comes last.
     entries.append(_record(f"{about}/RECORD", entries))
     return f"{name}-{version}-py3-none-{_PLATFORM}.whl", zipped(entries)
-
-
-def _below(folder, entry):
-    return Entry(f"{folder}/{entry.path}", entry.data, entry.runs)
 
 
 def _metadata(name, version, summary, licences):

@@ -23,6 +23,8 @@
         nativeBuildInputs = [ pkgs.installShellFiles ];
         installPhase = ''
           install -D --mode=755 raddle "$out/bin/raddle"
+          mkdir -p "$out/lib/raddle/shim"
+          ln -s ../../../bin/raddle "$out/lib/raddle/shim/codex"
           installManPage man/man1/*
           installShellCompletion --bash completions/bash/raddle
           installShellCompletion --zsh completions/zsh/_raddle

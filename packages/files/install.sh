@@ -85,6 +85,8 @@ sha256sum --check --strict --status archive.sum ||
 tar -xzf "$archive" --strip-components 1
 share="$to/share"
 install -D -m 755 raddle "$to/bin/raddle"
+mkdir -p "$to/lib/raddle/shim"
+ln -sf ../../../bin/raddle "$to/lib/raddle/shim/codex"
 for page in man/man1/*; do
     install -D -m 644 "$page" "$share/$page"
 done

@@ -11,6 +11,7 @@ class Raddle < Formula
 
   def install
     bin.install "raddle"
+    (lib/"raddle/shim").install_symlink bin/"raddle" => "codex"
     man1.install Dir["man/man1/*"]
     bash_completion.install "completions/bash/raddle"
     zsh_completion.install "completions/zsh/_raddle"
