@@ -11,7 +11,7 @@ use super::options::Options;
 const APPROVAL: &str = "approval_policy";
 const SANDBOX: &str = "sandbox_mode";
 const REVIEWER: &str = "approvals_reviewer";
-const PROFILE: &str = "default_permissions";
+pub(crate) const PROFILE: &str = "default_permissions";
 const BYPASS: &str = "--dangerously-bypass-approvals-and-sandbox";
 
 /// A policy that the types of the stock SDK still have. A failure cannot be predicted, so it

@@ -104,7 +104,7 @@ impl Plan {
         let setting = |key: &str| Some(self.setting(key)?.as_str()?.to_owned());
         ThreadResumeParams {
             approval_policy: self.approval(),
-            config: self.config(),
+            config: self.config_of_resume(),
             cwd: self
                 .options
                 .cd
@@ -170,10 +170,28 @@ impl Plan {
     /// remote server does not.
     fn config(&self) -> Option<BTreeMap<String, Value>> {
         self.options.remote.as_ref()?;
-        let key = |it: &Override| it.path().join(".");
-        let config = self.settings.iter().map(|it| (key(it), it.to_json()));
-        Some(config.collect())
+        Some(members(&self.settings))
     }
+
+    /// The same for a thread that is resumed. It keeps the budgets and the permission profile with
+    /// which it was started, also against the arguments of its server; only a request changes them.
+    fn config_of_resume(&self) -> Option<BTreeMap<String, Value>> {
+        self.config().or_else(|| {
+            let is_sent = |it: &&Override| match it.path().first().map(String::as_str) {
+                Some("budget") => true,
+                // A sandbox is a member of the request itself.
+                Some(limits::PROFILE) => self.sandbox().is_none(),
+                _ => false,
+            };
+            let sent = members(self.settings.iter().filter(is_sent));
+            (!sent.is_empty()).then_some(sent)
+        })
+    }
+}
+
+fn members<'a>(settings: impl IntoIterator<Item = &'a Override>) -> BTreeMap<String, Value> {
+    let member = |it: &Override| (it.path().join("."), it.to_json());
+    settings.into_iter().map(member).collect()
 }
 
 /// Returns how requests of the agent are answered.

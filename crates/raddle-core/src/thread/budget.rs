@@ -109,10 +109,13 @@ impl Failure {
     /// Creates the failure for a spent budget.
     pub fn budget_exhausted(spending: Spending) -> Self {
         let more = match spending.scope {
-            Scope::Turn => "the next turn has a new budget",
-            Scope::Thread => {
-                "raise it with thread/settings/update, or with config in thread/resume"
-            }
+            Scope::Turn => "the next turn has a new budget".to_owned(),
+            Scope::Thread => format!(
+                "raise budget.{}.{}, with `raddle exec resume -c`, or in the settings of the thread \
+                 in your client",
+                spending.scope.key(),
+                spending.measure.key()
+            ),
         };
         let message = format!("the budget is {}: {spending}; {more}", spending.state());
         Self {

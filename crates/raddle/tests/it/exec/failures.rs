@@ -83,6 +83,43 @@ fn an_answer_before_a_warning_is_printed_once() {
     assert!(!output.err.contains("All woven."), "{output:?}");
 }
 
+#[test]
+fn a_resumed_thread_gets_the_budgets_of_the_command() {
+    let answer =
+        "[[answer]]\nsteps = [{ usage = { input = 85, output = 2 } }, { text = 'Woven.' }]\n";
+    let harness = ExecHarness::new(&format!("repeat = true\n{answer}"));
+    let output = harness.run(&["-c", "budget.thread.tokens=80", "x"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let output = harness.run(&["resume", "--last", "x"]);
+    assert_eq!(output.code, Some(4), "{output:?}");
+    // The error names the setting, and the command that raises it.
+    let advice = "raise budget.thread.tokens, with `raddle exec resume -c`";
+    assert!(output.err.contains(advice), "{output:?}");
+    let more = ["resume", "--last", "-c", "budget.thread.tokens=500", "x"];
+    let output = harness.run(&more);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    // A narrower budget counts too.
+    let output = harness.run(&["resume", "--last", "--budget", "tokens=80", "x"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let exceeded = "this turn has used 87 tokens of 80 tokens";
+    assert!(output.err.contains(exceeded), "{output:?}");
+}
+
+#[test]
+fn a_resumed_thread_gets_the_permission_profile_of_the_command() {
+    let harness = ExecHarness::new("");
+    let touch =
+        |name| format!(r#"MOCK call name=exec_command arguments={{"cmd": "touch {name}"}}"#);
+    let output = harness.run(&["--sandbox", "workspace-write", &touch("wide")]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let profile = "default_permissions=:read-only";
+    let output = harness.run(&["resume", "--last", "-c", profile, &touch("narrow")]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let has_written = |name| harness.work.path().join(name).exists();
+    assert!(has_written("wide"), "{output:?}");
+    assert!(!has_written("narrow"), "{output:?}");
+}
+
 /// A turn that failed may be continued after its cause is removed: `resume --last` must not take an
 /// older thread.
 #[test]
