@@ -20,7 +20,7 @@ const KINDS: &[(&str, &str)] = &[
 ];
 
 const FILE: &str = "CHANGELOG.md";
-const FOLDER: &str = "changes/";
+pub const FOLDER: &str = "changes/";
 const UNRELEASED: &str = "## Unreleased";
 const HEAD: &str = "# Changelog\n\n\
     The section Unreleased is assembled from `changes/` by `cargo xtask changelog`.\n\n";

@@ -27,8 +27,12 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         Some(path) => std::path::absolute(path)?,
         None => root.join("target/release-dry-run"),
     };
-    let version = checked_version(&Tree::read(&root)?, tag.as_deref())?;
+    let tree = Tree::read(&root)?;
+    let version = checked_version(&tree, tag.as_deref())?;
     println!("the manifests and the changelog agree on {version}");
+    if let Some(open) = open_fragments(&tree, &version) {
+        println!("warning: {open}");
+    }
 
     let cache = Cache::open()?;
     let _lock = cache.lock("ci")?;
@@ -47,23 +51,16 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Returns the version to release. Fails if the tree is not ready for its release.
+/// Returns the version to release. Fails if the tree is not ready for its release. Only a tag makes
+/// a release: without one, fragments may be open.
 fn checked_version(tree: &Tree, tag: Option<&str>) -> Result<String> {
     let version = versions::version(tree)?;
     let mut problems = versions::check(tree);
-    if let Some(tag) = tag
-        && tag != format!("v{version}")
-    {
-        problems.push(format!("the tag is `{tag}`, not `v{version}`"));
-    }
-    let fragments = changelog::fragments(tree).map(|(path, _)| path);
-    let fragments: Vec<&str> = fragments.collect();
-    if !fragments.is_empty() {
-        problems.push(format!(
-            "these fragments are not in the section {version} of CHANGELOG.md yet: {}; move their \
-             text there, remove them, and run `cargo xtask changelog`",
-            fragments.join(", ")
-        ));
+    if let Some(tag) = tag {
+        if tag != format!("v{version}") {
+            problems.push(format!("the tag is `{tag}`, not `v{version}`"));
+        }
+        problems.extend(open_fragments(tree, &version));
     }
     if !problems.is_empty() {
         bail!(
@@ -72,6 +69,18 @@ fn checked_version(tree: &Tree, tag: Option<&str>) -> Result<String> {
         );
     }
     Ok(version)
+}
+
+/// Describes the fragments that the section of the version does not contain yet.
+fn open_fragments(tree: &Tree, version: &str) -> Option<String> {
+    let paths: Vec<&str> = changelog::fragments(tree).map(|(path, _)| path).collect();
+    let first = paths.first()?;
+    Some(format!(
+        "CHANGELOG.md describes a part of {version} as Unreleased (fragments in {}: {}, such as \
+         {first}); move their text to its section, delete them, and run `cargo xtask changelog`",
+        changelog::FOLDER,
+        paths.len(),
+    ))
 }
 
 /// Writes the packages twice, compares them, and verifies their checksums. Returns the names of the
@@ -244,7 +253,12 @@ mod tests {
 
         let mut files = files.to_vec();
         files.push(("changes/a.md", "added: something"));
-        let error = checked_version(&Tree::of(&files), None).expect_err("an open fragment");
+        let tree = Tree::of(&files);
+        let error = checked_version(&tree, Some("v0.1.0")).expect_err("an open fragment");
         assert!(error.to_string().contains("changes/a.md"), "{error}");
+        // Without a tag it is a warning.
+        assert_eq!(checked_version(&tree, None).ok().as_deref(), Some("0.1.0"));
+        let warning = open_fragments(&tree, "0.1.0").expect("an open fragment");
+        assert!(warning.contains("changes/a.md"), "{warning}");
     }
 }
