@@ -13,6 +13,7 @@
 
 mod approval;
 pub mod budget;
+pub mod clock;
 pub mod command_variables;
 mod commands;
 mod config;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use raddle_config::clock::now;
 use raddle_core::ports::TurnEntry;
 use raddle_core::{ModelEnd, Seq, Timestamp, TurnEnd, TurnId, turn_view};
 use raddle_model::{
@@ -15,7 +16,6 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::outcome::{Attempts, CallFailure};
-use crate::clock::now;
 
 /// A response of an upstream, and the expected error.
 #[derive(Debug, Deserialize)]

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use raddle_config::clock::now_s;
 use raddle_config::{KeyCommand, KeySource, OAuth, Provider, SignIn};
 use raddle_model::{ModelClient, oauth};
 use raddle_sandbox::Launcher;
@@ -22,7 +23,6 @@ use self::command::Bounds;
 pub(crate) use self::command::OperatorRules;
 use super::credentials::{CredentialError, Credentials, StoredCredential, TokenIssuer};
 use super::outcome::{CallFailure, full_text};
-use crate::clock::now;
 
 /// The remaining lifetime at which a token is renewed.
 const MARGIN: Duration = Duration::from_secs(60);
@@ -368,11 +368,6 @@ pub(crate) fn tokens(
 
 fn ends_within(time: Duration, expires_at: Option<u64>) -> bool {
     expires_at.is_some_and(|it| it <= now_s().saturating_add(time.as_secs()))
-}
-
-/// Returns the seconds since 1970.
-fn now_s() -> u64 {
-    u64::try_from(now().seconds()).unwrap_or_default()
 }
 
 /// Reads a key file. It may be in a folder that a model can write, so only a regular file of

@@ -12,7 +12,6 @@
 #[cfg(test)]
 mod answers;
 mod built_in_mock;
-pub mod clock;
 mod credentials;
 mod keys;
 mod model_event;

@@ -4,11 +4,11 @@ use std::error::Error;
 use std::time::Duration;
 
 use raddle_config::Provider;
+use raddle_config::clock::now;
 use raddle_core::{Failure, FailureKind, ModelEnd, Timestamp};
 use raddle_model::{CallError, VendorFault, retry};
 
 use super::credentials::CredentialError;
-use crate::clock::now;
 
 /// Default numbers of retries: for calls without a response, and for answers that broke off. As in
 /// Codex.

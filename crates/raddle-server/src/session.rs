@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 use raddle_agent::Subscriber;
 use raddle_config::ConfigWriter;
-use raddle_core::Timestamp;
+use raddle_config::clock::now;
 use raddle_protocol::{InitializeParams, Notification, RequestId, ThreadId, extension};
 use raddle_rpc::{Id, Outgoing, Peer, Transport, notification, request};
 use serde_json::Value;
@@ -245,9 +245,8 @@ impl Session {
         let message = self.with_ids_of_client(message);
         if self.receives(method) {
             let seq = seq.filter(|_| self.client().is_some_and(|it| it.wants_seq));
-            let now = Timestamp::from(SystemTime::now());
             self.outgoing
-                .send(notification(method, &*message, Some(now.0), seq));
+                .send(notification(method, &*message, Some(now().0), seq));
         }
     }
 

@@ -1,9 +1,10 @@
 //! The page `/metrics`, in the text format of Prometheus.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use raddle_agent::{Counters, Timings, token_kinds};
+use raddle_config::clock::now;
 
 use super::text::{Kind, TextEncoder};
 use super::{Metrics, OUTCOMES, TRANSPORTS, process};
@@ -35,8 +36,8 @@ pub(crate) fn text(state: &ServerState) -> String {
 
 /// Returns the start time of the server, as time since 1970.
 fn start(started: Instant) -> Duration {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.unwrap_or_default().saturating_sub(started.elapsed())
+    let now = Duration::from_millis(now().0.unsigned_abs());
+    now.saturating_sub(started.elapsed())
 }
 
 fn connections(text: &mut TextEncoder, state: &ServerState) {

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
+use raddle_config::clock::now;
 use raddle_console::Printer;
-use raddle_providers::clock::now;
 use raddle_store::{
     BundleReader, ImportError, ImportOptions, ImportSummary, LocalJournal, Options,
 };
