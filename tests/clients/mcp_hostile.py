@@ -63,6 +63,7 @@ _CASES = [
     Case("huge-result", text=r"x\n\[… \d+ bytes are left out …\]\nx"),
     Case("deep-result", "failed", _TIMED_OUT, keys=_SHORT),
     Case("nested-result"),
+    Case("many-values", "failed", "more than 100000 values"),
     Case("bad-text", "failed", _TIMED_OUT, keys=_SHORT),
     Case("wrong-result", "failed", ".", keys=_SHORT),
     Case("silent", "failed", _TIMED_OUT, calls=2, keys=_SHORT),

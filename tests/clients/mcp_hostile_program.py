@@ -115,6 +115,12 @@ def nested_result(request):
     say(request, structuredContent={"a": json.loads("[" * levels + "]" * levels)})
 
 
+def many_values(request):
+    """A result of 8 MB whose values would take a gigabyte, four times."""
+    for _ in range(4):
+        say(request, structuredContent={"a": [0] * 2_700_000})
+
+
 def bad_text(request):
     head = json.dumps({"jsonrpc": "2.0", "id": request["id"]})[:-1].encode()
     raw(head + b',"result":{"content":[{"type":"text","text":"\xff\xfe"}]}}\n')
@@ -361,7 +367,7 @@ def babbles():
 
 _CALLS = [
     *(garbage, long_line, duplicate_ids, unknown_ids, flood, progress, escapes, huge_result, deep_result),
-    *(nested_result, bad_text, wrong_result, silent, late, exits, environment, processes, writes, reads),
+    *(nested_result, many_values, bad_text, wrong_result, silent, late, exits, environment, processes, writes, reads),
     *(kills, daemon, stderr, requests, asks, storm, two_calls, uncalled, changes),
 ]
 _LISTS = [names, orders, thousands, huge_definition, wrong_types]

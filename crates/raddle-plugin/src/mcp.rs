@@ -12,6 +12,7 @@ mod http;
 mod instance;
 mod launch;
 mod login;
+mod message_values;
 mod oauth;
 mod plain_text;
 mod registry;

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use raddle_rpc::marks;
 use tokio::time::{Instant, sleep_until};
 
-/// Cost of a message, of each of its bytes, and of each byte that is read. A process may send about
-/// 1,000 messages or 9 MB in each second.
+/// Cost of a message, of each of its bytes and values, and of each byte that is read. A process may
+/// send about 1,000 messages, 9 MB or 500,000 values in each second.
 const MESSAGE_COST: Duration = Duration::from_millis(1);
 const MESSAGE_BYTE_COST_NS: u64 = 100;
+const VALUE_COST_NS: u64 = 2_000;
 const READ_BYTE_COST_NS: u64 = 10;
 
 /// Cost that is spent at once, before messages are read more slowly. A message of the largest size
@@ -36,10 +38,10 @@ impl ReadPacer {
         self.spend(cost(bytes, READ_BYTE_COST_NS), Instant::now());
     }
 
-    /// Adds the cost of a message of this length.
-    pub(crate) fn spend_message(&mut self, bytes: usize) {
-        let cost = MESSAGE_COST + cost(bytes, MESSAGE_BYTE_COST_NS);
-        self.spend(cost, Instant::now());
+    /// Adds the cost of a message.
+    pub(crate) fn spend_message(&mut self, message: &[u8]) {
+        let values = marks::values(message).unwrap_or(marks::VALUES_MAX);
+        self.spend(message_cost(message.len(), values), Instant::now());
     }
 
     fn spend(&mut self, cost: Duration, now: Instant) {
@@ -60,16 +62,19 @@ impl ReadPacer {
     }
 }
 
-/// Whether a message of this length is read without a pause.
+/// Whether any message of this length is read without a pause.
 #[cfg(test)]
 pub(crate) fn is_within_burst(bytes: usize) -> bool {
-    let read = cost(bytes, READ_BYTE_COST_NS);
-    MESSAGE_COST + read + cost(bytes, MESSAGE_BYTE_COST_NS) < BURST
+    cost(bytes, READ_BYTE_COST_NS) + message_cost(bytes, marks::VALUES_MAX) < BURST
 }
 
-fn cost(bytes: usize, each_ns: u64) -> Duration {
-    let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-    Duration::from_nanos(bytes.saturating_mul(each_ns))
+fn message_cost(bytes: usize, values: usize) -> Duration {
+    MESSAGE_COST + cost(bytes, MESSAGE_BYTE_COST_NS) + cost(values, VALUE_COST_NS)
+}
+
+fn cost(count: usize, each_ns: u64) -> Duration {
+    let count = u64::try_from(count).unwrap_or(u64::MAX);
+    Duration::from_nanos(count.saturating_mul(each_ns))
 }
 
 #[cfg(test)]
@@ -98,7 +103,7 @@ mod tests {
     fn a_new_process_has_the_whole_burst() {
         let mut pacer = ReadPacer::new();
         for _ in 0..1_900 {
-            pacer.spend_message(0);
+            pacer.spend_message(b"");
         }
         assert!(pacer.ready_at() <= Instant::now());
     }

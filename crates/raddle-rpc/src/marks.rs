@@ -1,8 +1,8 @@
 //! The marks of a JSON text: its brackets, commas and colons, except those inside strings. They
 //! give the number of values before anything is parsed.
 
-/// Limit: values in the params of a request, or in a message of a plugin; beyond it, the request is
-/// rejected with -32600, and a response of a plugin fails its call.
+/// Limit: values in the params of a request, or in a message of a plugin or an MCP server; beyond it,
+/// the request is rejected with -32600, and a response of a plugin or an MCP server fails its call.
 ///
 /// A short value takes many times its text once it is parsed: an empty string of three bytes takes
 /// eight times as much, a small object a hundred times.
@@ -10,9 +10,17 @@ pub const VALUES_MAX: usize = 100_000;
 
 /// Whether a text has at most [`VALUES_MAX`] values, judged by its marks.
 pub fn are_few(text: &str) -> bool {
+    text.len() <= VALUES_MAX || values(text.as_bytes()).is_some()
+}
+
+/// Returns an upper bound of the number of values in a text, judged by its marks; `None` if that is
+/// more than [`VALUES_MAX`]. Of an invalid text it counts what a parser may have read before it fails.
+pub fn values(text: &[u8]) -> Option<usize> {
     // Each value but the first has a mark before it.
     let opens = |mark: &u8| matches!(mark, b',' | b':' | b'[' | b'{');
-    text.len() <= VALUES_MAX || Marks::of(text).filter(opens).nth(VALUES_MAX).is_none()
+    let marks = Marks { rest: text }.filter(opens);
+    let count = marks.take(VALUES_MAX + 1).count();
+    (count <= VALUES_MAX).then_some(count)
 }
 
 /// The marks of a text, in order. The text must be valid JSON.
@@ -109,5 +117,8 @@ mod tests {
         assert!(are_few(&objects(VALUES_MAX / 3)));
         assert!(!are_few(&objects(VALUES_MAX / 3 + 1)));
         assert!(are_few(&format!("[\"{}\"]", ",".repeat(2 * VALUES_MAX))));
+        assert_eq!(values(br#"{"a": [1, 2]}"#), Some(4));
+        // A parser reads an invalid text up to the fault.
+        assert_eq!(values(b"[[[[\xff\""), Some(4));
     }
 }

@@ -324,6 +324,7 @@ impl McpRegistry {
         deadline: Instant,
     ) -> McpServerSnapshot {
         let mut snapshot = McpServerSnapshot::empty(server.name.clone());
+        snapshot.plugin = server.plugin.as_ref().map(|it| it.id.clone());
         let deps = &self.inner.deps;
         let needs_login =
             matches!(&state, Some(InstanceState::Failed(failure)) if failure.needs_login);

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::task::coop::consume_budget;
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use super::message_values::check_values;
 use crate::read_pacer::ReadPacer;
 
 /// Limit: one message of an MCP server; beyond it, the message is dropped, and the loss is logged.
@@ -58,7 +59,13 @@ impl StdioTransport {
     async fn parsed_line(&mut self) -> Option<ParsedLine> {
         if self.parsing.is_none() {
             let line = self.lines.next()?;
-            self.pacer.spend_message(line.len());
+            self.pacer.spend_message(&line);
+            if let Err(error) = check_values(&line) {
+                let server = &self.server;
+                tracing::warn!(server, %error, "a message of an MCP server is not read");
+                let replacement = error.replacement.as_deref();
+                return Some(serde_json::from_str(replacement.unwrap_or_default()));
+            }
             if line.len() < LARGE_MESSAGE_BYTES {
                 return Some(serde_json::from_slice(&line));
             }

@@ -369,7 +369,7 @@ impl<H: HostMethods> Reader<H> {
                 consume_budget().await;
                 let handled = match frame {
                     Frame::Message(line) => {
-                        self.pace(|it| it.spend_message(line.len())).await;
+                        self.pace(|it| it.spend_message(&line)).await;
                         self.handle(&line)
                     }
                     Frame::TooLong | Frame::Binary => {

@@ -5,6 +5,8 @@ use std::time::Duration;
 use raddle_model::CallError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
+use crate::mcp::message_values::TooManyValues;
+
 /// Error of the transport to an MCP server.
 pub(super) type TransportError = StreamableHttpError<HttpError>;
 
@@ -35,6 +37,9 @@ pub(crate) enum HttpError {
     /// An event of a stream exceeds its limit.
     #[error("an event of the MCP server is longer than {bytes_max} bytes")]
     EventTooLong { bytes_max: usize },
+    /// The response has more values than are parsed.
+    #[error("the MCP server's response is rejected: {0}")]
+    TooManyValues(#[from] TooManyValues),
     /// The server redirects to an address that is not followed.
     #[error("the MCP server redirects to {location}, {what}")]
     Redirect {

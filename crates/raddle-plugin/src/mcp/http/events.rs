@@ -10,6 +10,7 @@ use sse_stream::Sse;
 
 use super::error::HttpError;
 use super::stream_pacer::StreamPacer;
+use crate::mcp::message_values::check_values;
 
 /// Byte order mark, which may begin a stream.
 const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -25,8 +26,13 @@ pub(super) fn events(
         loop {
             pacer.wait_to_read().await;
             let event = decoder.next_event().inspect_err(|_| pacer.refuse())?;
-            if let Some(event) = event {
-                pacer.spend_message(event.data.as_ref().map_or(0, String::len));
+            if let Some(mut event) = event {
+                let data = event.data.as_deref().unwrap_or_default();
+                pacer.spend_message(data.as_bytes());
+                if let Err(error) = check_values(data.as_bytes()) {
+                    tracing::warn!(%error, "an event of an MCP server is not read");
+                    event.data = error.replacement;
+                }
                 return Ok(Some((event, (body, decoder, pacer))));
             }
             match body.next_chunk().await {

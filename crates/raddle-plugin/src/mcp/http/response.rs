@@ -22,6 +22,7 @@ use tokio::time::{Instant, timeout_at};
 use super::error::{HttpError, TransportError};
 use super::events::events;
 use super::stream_pacer::StreamPacer;
+use crate::mcp::message_values::check_values;
 use crate::mcp::stdio::LARGE_MESSAGE_BYTES;
 
 /// The header of a session.
@@ -96,7 +97,8 @@ impl PostedMessage {
                 pacer.wait_to_read().await;
                 let bytes = read(body, RESPONSE_BYTES_MAX).await?;
                 pacer.spend_read(bytes.len());
-                pacer.spend_message(bytes.len());
+                pacer.spend_message(&bytes);
+                check_values(&bytes).map_err(HttpError::from)?;
                 let (parsed, bytes) = parse(bytes).await?;
                 match parsed {
                     Ok(message) => {

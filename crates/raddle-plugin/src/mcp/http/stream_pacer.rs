@@ -47,9 +47,9 @@ impl StreamPacer {
         self.reads().spend_read(bytes);
     }
 
-    /// Adds the cost of a message of this length.
-    pub(super) fn spend_message(&self, bytes: usize) {
-        self.reads().spend_message(bytes);
+    /// Adds the cost of a message.
+    pub(super) fn spend_message(&self, message: &[u8]) {
+        self.reads().spend_message(message);
     }
 
     /// Waits until a stream may be opened.

@@ -12,7 +12,7 @@ use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use rmcp::model::{ClientRequest, ClientResult, PingRequest, RequestId};
+use rmcp::model::{ClientRequest, ClientResult, PingRequest, RequestId, ServerJsonRpcMessage};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
@@ -209,6 +209,35 @@ async fn a_long_response_fails() {
     let url = serve(|_, _| reply(200, &[JSON], vec![b' '; (16 << 20) + 1])).await;
     let expected = "Client error: the MCP server's response is longer than 16777216 bytes";
     assert_eq!(outcome(&client(), &url, None).await, expected);
+}
+
+#[tokio::test]
+async fn a_response_with_many_values_fails() {
+    let result = format!("[{}0]", "0,".repeat(100_000));
+    let message = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"a":{result}}}}}"#);
+    let event = format!("id: 7\ndata: {message}\n\ndata: b\n\n");
+    let url = serve(move |head, _| match head.uri.path() {
+        "/events" => reply(200, &[EVENTS], event.clone()),
+        _ => reply(200, &[JSON], message.clone()),
+    })
+    .await;
+    let client = client();
+    let expected = "Client error: the MCP server's response is rejected: the message has more than \
+                    100000 values";
+    assert_eq!(outcome(&client, &url, None).await, expected);
+
+    // An event becomes an error of its request, and the stream goes on.
+    let url = format!("{url}/events");
+    let posted = client.post_message(url.into(), ping(), None, None, HashMap::new());
+    let Ok(StreamableHttpPostResponse::Sse(events, _)) = posted.await else {
+        panic!("no events");
+    };
+    let events: Vec<Sse> = events.map(|it| it.expect("an event")).collect().await;
+    assert_eq!(events[0].id.as_deref(), Some("7"));
+    let error: ServerJsonRpcMessage =
+        serde_json::from_str(events[0].data.as_deref().unwrap_or_default()).expect("a message");
+    assert!(matches!(error, ServerJsonRpcMessage::Error(_)));
+    assert_eq!(events[1].data.as_deref(), Some("b"));
 }
 
 #[tokio::test]

@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use raddle_config::clock::now_s;
 use raddle_model::ModelClient;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
@@ -186,9 +187,4 @@ pub(super) fn expiry(expires_in: Option<u64>) -> Option<u64> {
 
 fn ends_within(time: Duration, expires_at: Option<u64>) -> bool {
     expires_at.is_some_and(|it| it <= now_s().saturating_add(time.as_secs()))
-}
-
-fn now_s() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.map_or(0, |it| it.as_secs())
 }
