@@ -1,7 +1,8 @@
-"""No network connection before the first turn, as strace shows."""
+"""Network connections, as strace shows: none before the first turn, and none of the demo to other machines."""
 
 import shlex
 import shutil
+import time
 
 from harness import require, require_equal, run_client
 from mock_model import MockModel, says
@@ -9,6 +10,11 @@ from stdio_client import StdioClient
 
 #: Socket families that can reach other machines.
 _AWAY = ("AF_INET", "AF_NETLINK", "AF_PACKET")
+#: Calls that name a peer, and the families of peers on a network.
+_CALLS_WITH_PEER = "connect,sendto,sendmsg,sendmmsg"
+_NETWORK = ("sa_family=AF_INET", "sa_family=AF_PACKET")
+#: The demo takes less than a second.
+_DEMO_S_MAX = 10
 
 
 def at_start(bench):
@@ -41,6 +47,37 @@ def at_start(bench):
     require_equal("other connections", away, [])
 
 
+def demo(bench):
+    """`raddle demo` in an empty home reaches nothing but this machine, leaves nothing behind, and is fast."""
+    home, temporary = bench.folder / "empty-home", bench.folder / "temporary"
+    folders = {"HOME": str(home), "RADDLE_HOME": str(home / "raddle"), "TMPDIR": str(temporary)}
+    for folder in (home, temporary):
+        folder.mkdir()
+
+    def seconds():
+        begun = time.monotonic()
+        code, out, err = run_client(bench, [bench.raddle, "demo"], bench.environment(**folders))
+        taken = time.monotonic() - begun
+        require_equal("the exit code and the errors of the demo", (code, err), (0, ""))
+        require("The turn ends: completed" in out, f"the demo does not complete its turn: {out}")
+        left = [*home.iterdir(), *temporary.iterdir()]
+        require_equal("the files that the demo leaves", left, [])
+        return taken
+
+    taken = seconds()
+    traced = Traced(bench, _CALLS_WITH_PEER)
+    seconds()
+    called = [line for line in traced.lines() if any(family in line for family in _NETWORK)]
+    away = [line for line in called if 'inet_addr("127.0.0.1")' not in line]
+    # The servers connect to the model inside the demo, so the trace records connections.
+    require(called, "the trace has no connection to the model of the demo")
+    require_equal("the connections of the demo to other machines", away, [])
+    print(f"        demo: {taken:.1f} s")
+    # Only the limit of time is tried again.
+    bench.has_limit = True
+    require(taken < _DEMO_S_MAX, f"the demo takes {taken:.1f} s, the limit is {_DEMO_S_MAX} s")
+
+
 class Traced:
     """Traces the program of the bench from now on."""
 
@@ -65,4 +102,5 @@ class Traced:
 
 CHECKS = {
     "network-at-start": at_start,
+    "demo-offline": demo,
 }

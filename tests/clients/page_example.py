@@ -35,8 +35,7 @@ class PageExample:
         for command, expected in steps:
             code, out, err = run_client(bench, ["sh", "-c", command], environment)
             require_equal(f"the exit code of {command!r}", code, 0)
-            pattern = "".join(_pattern(line) for line in expected.splitlines())
-            if not re.fullmatch(pattern, err + out):
+            if not re.fullmatch(pattern_of(expected), err + out):
                 raise Failure(f"{command!r} prints {err + out!r}, not {expected!r}")
 
 
@@ -54,6 +53,11 @@ def _steps(block):
     """Returns the commands of a block with their output, in which a line may show a command of the agent."""
     steps = re.split(r"^\$ (?=raddle )", block, flags=re.MULTILINE)[1:]
     return [step.split("\n", 1) for step in steps]
+
+
+def pattern_of(output):
+    """Returns a regular expression for the output of a command."""
+    return "".join(_pattern(line) for line in output.splitlines())
 
 
 def _pattern(line):

@@ -53,6 +53,7 @@ def _run(bench, size):
     _install(bench, paths, _GOOD, Case("good", permissions=READ))
     keys = {name: _KEY + secrets.token_hex(8) for name in _SECRETS}
     run = _Run(bench, paths, model, PluginClient(bench, **keys), effects)
+    run.keys = list(keys.values())
     run.change()
     run.disable(STAYS)
     before = paths.snapshot()
@@ -124,6 +125,8 @@ class _Run:
         self._model = model
         self._client = client
         self._effects = effects
+        #: Keys in the environment of the server.
+        self.keys = []
         #: The thread of each case.
         self._threads = {}
         client.new_thread(bench)
@@ -180,6 +183,7 @@ class _Run:
 
     def _play(self, case):
         client = self._client
+        client.action = case.action
         asked = len(client.questions)
         thread = client.new_thread(self._bench)
         self._threads[case.plugin] = thread
@@ -306,10 +310,20 @@ class _Run:
         peak = client.peak_memory_kib()
         if peak >= _MEMORY_KIB_MAX:
             effects.append(f"the peak memory was {peak} KiB")
+        effects += self._leaks()
         for case in table:
             code, text = raddle(self._bench, "logs", case.plugin, "--lines", "1000000")
             if code or len(text) > _PLUGIN_LOG_BYTES_MAX or ESCAPES.search(text):
                 effects.append(f"the log of {case.name} ({code}) has {len(text)} bytes: {text[-300:]!r}")
+
+    def _leaks(self):
+        """Returns the places that have a key of the server. A plugin may have been given one, and may have sent it to
+        the clients of its own call."""
+        places = {"the log of the server": self._client.stderr(), "a model call": json.dumps(self._model.bodies())}
+        for path in self._bench.server_home.rglob("*"):
+            if path.is_file():
+                places[str(path)] = path.read_bytes().decode(errors="replace")
+        return [f"{place} has a key" for place, text in places.items() if any(it in text for it in self.keys)]
 
     def close(self):
         """Ends the server. Nothing that a plugin started is left."""

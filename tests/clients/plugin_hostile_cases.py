@@ -41,6 +41,8 @@ class Case:
     parts: tuple = (tool(),)
     #: Questions that reach the client.
     questions: int = 0
+    #: The client's answer to them.
+    action: str = "decline"
 
     @property
     def plugin(self):
@@ -111,6 +113,34 @@ def cases(size, paths):
         Case("hook-of-garbage", parts=own_hook[1]),
         Case("hook-of-text", parts=own_hook[2]),
         Case("zip"),
+        *_approved(paths),
+    ]
+
+
+def _approved(paths):
+    """Returns the plugins whose permissions the user approves."""
+    files, folders = ("workspace.read", "workspace.write"), paths.beside
+    ways = [os.path.relpath(it, paths.bench.workspace) for it in folders]
+    nothing = re.escape("approved True, read True, found []")
+    port = f"network:127.0.0.1:{paths.allowed_port}"
+    table = [
+        ("dots", nothing, (paths.canary, *ways), files, 2),
+        ("absolute", nothing, (paths.canary, *folders), files, 2),
+        (
+            *("swapped-link", re.escape("approved True, tried True, found [], ") + r"\d\d+ swaps"),
+            *((paths.canary, paths.outside), (*files, "command.run"), 3),
+        ),
+        ("floods-commands", "^approved True$", (paths.mark,), ("command.run",), 1),
+        (
+            *("tells-secret", re.escape("approved True, has it True, found []")),
+            *((), ("secrets:OPENAI_API_KEY",), 1),
+        ),
+        # The host is approved when the plugin is installed.
+        ("other-ports", re.escape("found ['allowed']"), (paths.allowed_port, paths.port), (port,), 0),
+    ]
+    return [
+        Case(name, text=text, words=words, permissions=permissions, questions=questions, action="accept")
+        for name, text, words, permissions, questions in table
     ]
 
 

@@ -29,6 +29,8 @@ class Paths:
         shared = [Path(it) for it in ("/tmp", "/var/tmp", "/dev/shm", "/", "/etc", "/root", "/usr/local/bin")]
         self.closed = [*own, bench.folder, self.plugins / "writes", *shared]
         self.hidden = [bench.server_home, bench.server_home / "config.toml", bench.server_home / "rules.toml"]
+        #: Folders outside of the workspace, through which the host must not act.
+        self.beside = [self.outside, bench.server_home, bench.client_home, bench.folder, self.plugins]
         self.connections = []
         self._listen()
 
@@ -42,6 +44,15 @@ class Paths:
         class Unix(socketserver.UnixStreamServer):
             pass
 
+        class AllowedHandler(socketserver.StreamRequestHandler):
+            def handle(self):
+                self.rfile.readline()
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+        allowed = socketserver.ThreadingTCPServer(("127.0.0.1", 0), AllowedHandler)
+        allowed.daemon_threads = True
+        self.allowed_port = allowed.server_address[1]
+        self.bench.serve(allowed)
         tcp = socketserver.TCPServer(("127.0.0.1", 0), Handler)
         self.port = tcp.server_address[1]
         self.bench.serve(tcp)

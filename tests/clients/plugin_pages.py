@@ -1,14 +1,11 @@
-"""The examples of docs/skills.md, docs/hooks.md and docs/plugins.md, with the mock in place of a model."""
+"""The examples of docs/skills.md and docs/hooks.md, with the mock in place of a model, and templates of plugins."""
 
 import json
 import re
-import subprocess
-import sys
-import threading
 
-from harness import DEADLINE_S, require, require_equal, run_client
+from harness import require, require_equal, run_client
 from mock_model import MockModel
-from page_example import DOCS, MOCK, PageExample, environment_of
+from page_example import MOCK, PageExample, environment_of
 
 
 def skills(bench):
@@ -42,10 +39,6 @@ def hooks(bench):
     page.follow(bench, environment, count=4)
 
 
-def plugins(bench):
-    PageExample("plugins.md").follow(bench, environment_of(bench), count=3)
-
-
 def typescript_plugin(bench):
     """The template in TypeScript, which the Node of the machine may be too old for."""
     folder = bench.folder / "hello"
@@ -59,44 +52,6 @@ def typescript_plugin(bench):
     code, out, _ = run_client(bench, test, bench.environment())
     require_equal("the violations", json.loads(out)["violations"], [])
     require_equal("the exit code of the test", code, 0)
-
-
-def calls_at_once(bench):
-    """The whole plugin of docs/plugins.md gives each response of the host to the call that waits for it."""
-    page = (DOCS / "plugins.md").read_text()
-    (program,) = re.findall(r"^```python\n(import itertools\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    path = bench.folder / "main.py"
-    path.write_text(program)
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    process = subprocess.Popen([sys.executable, path], env=bench.environment(), text=True, **pipes)
-    # Reading blocks, so a program that waits for ever is killed.
-    watch = threading.Timer(DEADLINE_S, process.kill)
-    watch.start()
-
-    def send(**message):
-        process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-        process.stdin.flush()
-
-    def read():
-        line = process.stdout.readline()
-        require(line, "the program ended")
-        return json.loads(line)
-
-    try:
-        for name in ("one", "two"):
-            send(id=name, method="words/count", params={"text": name})
-        questions = [read(), read()]
-        # The second call is answered inside the first, which gets its response meanwhile.
-        for question, approved in zip(questions, (True, False)):
-            require_equal("the question", question["method"], "host/request_approval")
-            send(id=question["id"], result={"approved": approved})
-        results = {it["id"]: it["result"] for it in (read(), read())}
-    finally:
-        watch.cancel()
-        process.kill()
-        process.communicate()
-    expected = {"one": {"words": 1, "approved": True}, "two": {"words": 1, "approved": False}}
-    require_equal("the results", results, expected)
 
 
 def go_plugin(bench):
@@ -129,9 +84,7 @@ def _write(path, text, mode=0o644):
 CHECKS = {
     "skills-page": skills,
     "hooks-page": hooks,
-    "plugins-page": plugins,
     "typescript-plugin": typescript_plugin,
-    "plugin-calls-at-once": calls_at_once,
 }
 #: The toolchain is too large for CI.
 PROOFS = {

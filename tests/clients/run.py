@@ -43,10 +43,10 @@ Each check names the methods that its client requests and the server does not se
 with -32601, so that a new one is noticed; at the start of a client, a check also fails if one of them is
 served.
 
-Not covered here: MCP servers that ask the user; questions that time out; queueing; reviews of changes in git;
-audio and other input; a model that needs a key. `turn-trials` tests failures of a model, except TLS and
-proxies, which are tested here. The Python SDK checks that a client receives text before the model has
-ended; so does the terminal client where a response stops halfway.
+Not covered here: questions that time out; queueing; reviews of changes in git; audio and other input;
+a model that needs a key. `turn-trials` tests failures of a model, except TLS and proxies, which are
+tested here. The Python SDK checks that a client receives text before the model has ended; so does the
+terminal client where a response stops halfway.
 
 README.md lists the files of this folder, and how results.json comes about.
 
@@ -99,6 +99,7 @@ import plugin_idle
 import plugin_pages
 import plugin_provider
 import plugin_rounds
+import plugin_tutorial
 import pypi_clients
 import python_sdk
 import python_sdk_asked
@@ -163,6 +164,7 @@ CHECKS = {
     **mcp_http.CHECKS,
     **mcp_page.CHECKS,
     **plugin_pages.CHECKS,
+    **plugin_tutorial.CHECKS,
     **plugin_provider.CHECKS,
     **plugin_contract.CHECKS,
     **plugin_rounds.CHECKS,

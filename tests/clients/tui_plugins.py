@@ -14,6 +14,8 @@ from tui_session import ANSWER, PROMPT, Session
 #: With the name `good` it behaves, and with `ends` it exits.
 _PROGRAM = Path(__file__).with_name("mcp_hostile_program.py")
 _SKILL = "Cuts a release of a crate."
+#: A hook of a plugin.
+_HOOK = '[[contributions.hooks]]\nevent = "PreToolUse"\nmatcher = "no_such_tool"\nmethod = "greeting/make"\n'
 _NEEDS_REVIEW = "1 hook needs review before it can run."
 
 
@@ -100,12 +102,26 @@ def hooks(bench):
 
 
 def plugins(bench):
-    """An installed plugin is shown as it is, disabled in the client, and removed."""
+    """An installed plugin and its hook are shown as they are and disabled in the client; the plugin is removed."""
     session = Session(bench, [], remote_clients_set_programs=True)
     folder = bench.folder / "hello"
     _raddle(bench, "new", folder, "--lang", "python")
+    with open(folder / "plugin.toml", "a", encoding="utf-8") as file:
+        file.write(_HOOK)
     _raddle(bench, "add", folder)
     client = session.begin()
+    client.enter("/hooks")
+    _require_counts(client, "PreToolUse", 1, 1, 0)
+    client.terminal.press("Enter")
+    client.terminal.wait_for("Plugin - local.hello")
+    client.terminal.wait_for("greeting/make")
+    client.terminal.press("Space")
+    client.call("config/batchWrite")
+    _close_popup(client)
+    client.enter("/hooks")
+    _require_counts(client, "PreToolUse", 1, 0, 0)
+    _close_popup(client)
+
     client.enter("/plugins")
     client.terminal.wait_for("Installed 1 of 1 available plugins.")
     client.terminal.wait_for("local.hello")

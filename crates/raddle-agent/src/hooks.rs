@@ -20,7 +20,7 @@ use raddle_core::{
 use raddle_protocol::{
     HookCompletedNotification, HookEventName, HookExecutionMode, HookHandlerType, HookOutputEntry,
     HookOutputEntryKind, HookRunStatus, HookRunSummary, HookScope, HookSource,
-    HookStartedNotification, Notification,
+    HookStartedNotification, Notification, WarningNotification,
 };
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -114,6 +114,15 @@ impl HookObserver for HookRunner {
         let notification = notification(self.thread, self.turn.clone(), run);
         self.notices.send(notification)
     }
+
+    fn warn(&self, message: String) -> BoxFuture<'_, ()> {
+        let warning = WarningNotification {
+            thread_id: Some(self.thread),
+            message,
+            budget: None,
+        };
+        self.notices.send(warning.into())
+    }
 }
 
 /// Returns the report of text that hooks add during a model call.
@@ -141,7 +150,11 @@ fn notification(thread_id: ThreadId, turn_id: Option<TurnId>, run: HookRun) -> N
         entries: Vec::new(),
         event_name: HookEventName::from(event.wire_name()),
         execution_mode: HookExecutionMode::Sync,
-        handler_type: HookHandlerType::Command,
+        handler_type: match layer {
+            HookLayer::System | HookLayer::User => HookHandlerType::Command,
+            // Its tools are calls of MCP tools on the wire, too.
+            HookLayer::Plugin => HookHandlerType::McpTool,
+        },
         scope: match event {
             HookEvent::SessionStart => HookScope::Thread,
             _ => HookScope::Turn,
@@ -154,6 +167,7 @@ fn notification(thread_id: ThreadId, turn_id: Option<TurnId>, run: HookRun) -> N
         source: match layer {
             HookLayer::System => HookSource::System,
             HookLayer::User => HookSource::User,
+            HookLayer::Plugin => HookSource::Plugin,
         },
         status_message,
     };

@@ -86,6 +86,15 @@ impl CommandConfig {
         self.config.state().value("sandbox_network").is_some()
     }
 
+    /// Whether the server keeps checkpoints of the files that turns change. Does not block: reads
+    /// the configuration as last loaded.
+    pub fn has_checkpoints(&self) -> bool {
+        let state = self.config.state();
+        let checkpoints = state.value("checkpoints");
+        let enabled = checkpoints.and_then(|it| it.get("enabled"));
+        enabled.and_then(toml::Value::as_bool).unwrap_or(true)
+    }
+
     /// Whether the model may use a login shell. Does not block: reads the configuration as last
     /// loaded.
     pub fn allows_login_shell(&self) -> bool {

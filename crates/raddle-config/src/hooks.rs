@@ -9,7 +9,7 @@ mod fingerprint;
 mod matcher;
 mod section;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,9 +84,9 @@ impl Hook {
     pub fn trust(&self) -> HookTrust {
         match (&self.trusted_hash, self.layer) {
             (_, HookLayer::System) => HookTrust::Managed,
-            (None, HookLayer::User) => HookTrust::Untrusted,
-            (Some(hash), HookLayer::User) if *hash == self.current_hash => HookTrust::Trusted,
-            (Some(_), HookLayer::User) => HookTrust::Modified,
+            (None, _) => HookTrust::Untrusted,
+            (Some(hash), _) if *hash == self.current_hash => HookTrust::Trusted,
+            (Some(_), _) => HookTrust::Modified,
         }
     }
 
@@ -115,6 +115,8 @@ pub struct HookSet {
     pub warnings: Vec<String>,
     /// Files that cannot be used.
     pub errors: Vec<HookFileError>,
+    /// Keys that the user disabled. Hooks of plugins may be among them.
+    disabled: BTreeSet<String>,
 }
 
 /// Reason why a file with hooks cannot be used.
@@ -128,6 +130,11 @@ pub struct HookFileError {
 }
 
 impl HookSet {
+    /// Whether the user disabled the hook with this key.
+    pub fn is_disabled(&self, key: &str) -> bool {
+        self.disabled.contains(key)
+    }
+
     /// Reads the hooks of all layers. Blocks on the disk.
     pub fn read(state: &State) -> Self {
         let mut set = Self::default();
@@ -160,6 +167,8 @@ impl HookSet {
             }
         }
         let states = states(state);
+        let disabled = states.iter().filter(|(_, it)| !it.enabled);
+        set.disabled = disabled.map(|(key, _)| (*key).to_owned()).collect();
         for hook in &mut set.hooks {
             if hook.layer == HookLayer::System {
                 continue;
@@ -204,6 +213,25 @@ fn states(state: &State) -> BTreeMap<&str, StoredState> {
         (key.as_str(), stored)
     });
     stored.collect()
+}
+
+/// Returns the edits that remove the user's decisions about the hooks of a plugin.
+pub(crate) fn forget_plugin(state: &State, plugin: &str) -> Vec<ConfigEdit> {
+    let prefix = format!("{plugin}:");
+    let states = states(state).into_keys();
+    let of_plugin = states.filter(|key| key.starts_with(&prefix));
+    let edits = of_plugin.map(|key| ConfigEdit {
+        key_path: key_path(key),
+        value: Value::Null,
+        merge_strategy: MergeStrategy::Replace,
+    });
+    edits.collect()
+}
+
+/// Returns the path of the table with the decisions about a hook.
+fn key_path(key: &str) -> String {
+    let key = toml::Value::String(key.to_owned());
+    format!("{HOOKS_TABLE}.{STATE_TABLE}.{key}")
 }
 
 /// Reads the events of a `hooks.json`; none if there is no such file.
@@ -274,10 +302,7 @@ impl HookConfig {
 /// Stores in the user's file that the current forms of these hooks are trusted.
 pub(crate) fn trust(config: &Config, hooks: &[&Hook]) -> Result<String, ConfigWriteError> {
     let edit = |hook: &&Hook| ConfigEdit {
-        key_path: format!(
-            "{HOOKS_TABLE}.{STATE_TABLE}.{}.trusted_hash",
-            toml::Value::String(hook.key.clone())
-        ),
+        key_path: format!("{}.trusted_hash", key_path(&hook.key)),
         value: hook.current_hash.as_str().into(),
         merge_strategy: MergeStrategy::Replace,
     };

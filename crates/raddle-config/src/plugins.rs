@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::config::{Config, ConfigWriter, State};
 use crate::config_error::ConfigWriteError;
 use crate::keys::{self, PLUGINS_TABLE};
-use crate::layers;
+use crate::{hooks, layers};
 
 /// Limit: installed plugins; beyond it, the others do not run, in the order of their ids.
 const PLUGINS_MAX: usize = 100;
@@ -118,7 +118,9 @@ impl PluginConfig {
             value: Value::Null,
             merge_strategy: MergeStrategy::Replace,
         };
-        self.config.write(&[edit], None, None, writer).map(drop)
+        let mut edits = hooks::forget_plugin(&state, id);
+        edits.push(edit);
+        self.config.write(&edits, None, None, writer).map(drop)
     }
 
     /// Whether it is known without waiting for the disk that no plugin is installed.

@@ -6,11 +6,13 @@
 
 mod output;
 mod process;
+mod warnings;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use raddle_config::{Hook, HookConfig, HookTrust};
+use raddle_config::clock::now;
+use raddle_config::{Hook, HookConfig, HookSet, HookTrust};
 use raddle_core::ports::{
     BoxFuture, HookCall, HookEntry, HookEvent, HookLayer, HookObserver, HookOutcome, HookRuling,
     HookRun, HookRunEnd, HookRunStatus, Hooks,
@@ -21,12 +23,10 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use self::output::Decision;
+use self::warnings::ChangeWarnings;
 use crate::log_budget::LogBudget;
 use crate::process::ProcessStarter;
-use crate::sidecar::{PluginRegistry, SelectedHook};
-
-/// Limit: time of a hook of a plugin; beyond it, the hook has failed.
-const PLUGIN_TIMEOUT: Duration = Duration::from_secs(60);
+use crate::sidecar::{HOOK_TIMEOUT, PluginRegistry, SelectedHook};
 
 /// The hooks of the configuration and of plugins.
 pub struct InstalledHooks {
@@ -35,6 +35,8 @@ pub struct InstalledHooks {
     plugins: PluginRegistry,
     /// Failures of hooks in the server's log.
     log_budget: LogBudget,
+    /// Warnings about changed hooks and plugins.
+    warnings: ChangeWarnings,
 }
 
 /// Time for the process of a plugin to start before its hook runs.
@@ -59,16 +61,24 @@ impl InstalledHooks {
             starter: Arc::new(starter),
             plugins,
             log_budget: LogBudget::default(),
+            warnings: ChangeWarnings::default(),
         }
     }
 
-    /// Returns all hooks that run on an event: those of the configuration first.
-    async fn jobs(&self, call: HookCall) -> Vec<HookJob> {
-        let commands = match self.config.is_known_empty() {
-            true => Vec::new(),
-            false => self.selected(&call).await,
+    /// Returns all hooks that run on an event: those of the configuration first. The user is warned
+    /// of those that have changed.
+    async fn jobs(&self, call: HookCall, observer: &dyn HookObserver) -> Vec<HookJob> {
+        let set = match self.config.is_known_empty() {
+            true => HookSet::default(),
+            false => self.load().await,
         };
-        let methods = self.plugins.hooks(&call).await;
+        let mut methods = self.plugins.hooks(&call).await;
+        methods.retain(|it| !it.is_disabled(&set));
+        for warning in self.warnings.take(&call, &set, &self.plugins) {
+            observer.warn(warning).await;
+        }
+        let command_count = set.hooks.len();
+        let commands = selected(set, &call);
         if commands.is_empty() && methods.is_empty() {
             return Vec::new();
         }
@@ -93,16 +103,17 @@ impl InstalledHooks {
         let event = call.event;
         let mut jobs: Vec<HookJob> = commands.collect();
         for hook in methods {
-            let order = i64::try_from(jobs.len()).unwrap_or(i64::MAX);
+            let order = command_count + hook.position();
+            let order = i64::try_from(order).unwrap_or(i64::MAX);
             let input = input.clone();
             jobs.push(HookJob {
                 run: plugin_run(&hook, event, order),
-                key: hook.key(),
+                key: hook.name(),
                 // The plugin itself reports a hook that takes too long.
-                timeout: PLUGIN_START_TIMEOUT + PLUGIN_TIMEOUT,
+                timeout: PLUGIN_START_TIMEOUT + HOOK_TIMEOUT,
                 blocks_on_failure: hook.blocks_on_failure(),
                 decision: Box::pin(async move {
-                    match hook.call(input, PLUGIN_TIMEOUT).await {
+                    match hook.call(input, HOOK_TIMEOUT).await {
                         Ok(answer) => Decision::of_result(event, &answer),
                         Err(error) => Decision::failed(error.to_string()),
                     }
@@ -112,34 +123,37 @@ impl InstalledHooks {
         jobs
     }
 
-    /// Returns the commands that run on an event. Logs those that the user has to trust first.
-    async fn selected(&self, call: &HookCall) -> Vec<Hook> {
+    /// Returns the hooks of the configuration.
+    async fn load(&self) -> HookSet {
         let config = self.config.clone();
         let loaded = tokio::task::spawn_blocking(move || config.load()).await;
-        let Ok(set) = loaded else {
-            return Vec::new();
-        };
+        let set = loaded.unwrap_or_default();
         for error in &set.errors {
             let (path, error) = (error.path.display(), &error.message);
             tracing::warn!(%path, error, "a file of hooks cannot be used");
         }
-        let mut hooks = set.hooks;
-        hooks.retain(|it| it.event == call.event && it.enabled && it.selects(&call.subjects));
-        for hook in hooks.iter().filter(|it| !it.may_run()) {
-            let why = match hook.trust() {
-                HookTrust::Modified => "it has changed since it was trusted",
-                _ => "it is not trusted",
-            };
-            let key = &hook.key;
-            tracing::warn!(
-                key,
-                why,
-                "a hook does not run; `raddle hooks trust` trusts it"
-            );
-        }
-        hooks.retain(Hook::may_run);
-        hooks
+        set
     }
+}
+
+/// Returns the commands that run on an event. Logs those that the user has to trust first.
+fn selected(set: HookSet, call: &HookCall) -> Vec<Hook> {
+    let mut hooks = set.hooks;
+    hooks.retain(|it| it.event == call.event && it.enabled && it.selects(&call.subjects));
+    for hook in hooks.iter().filter(|it| !it.may_run()) {
+        let why = match hook.trust() {
+            HookTrust::Modified => "it has changed since it was trusted",
+            _ => "it is not trusted",
+        };
+        let key = &hook.key;
+        tracing::warn!(
+            key,
+            why,
+            "a hook does not run; `raddle hooks trust` trusts it"
+        );
+    }
+    hooks.retain(Hook::may_run);
+    hooks
 }
 
 impl Hooks for InstalledHooks {
@@ -149,7 +163,7 @@ impl Hooks for InstalledHooks {
         observer: &'a dyn HookObserver,
     ) -> BoxFuture<'a, HookOutcome> {
         Box::pin(async move {
-            let jobs = self.jobs(call).await;
+            let jobs = self.jobs(call, observer).await;
             let mut runs = JoinSet::new();
             for (at, job) in jobs.into_iter().enumerate() {
                 let started = Instant::now();
@@ -254,7 +268,7 @@ fn started_run(hook: &Hook) -> HookRun {
         layer: hook.layer,
         source_path: hook.source_path.display().to_string(),
         status_message: hook.status_message.clone(),
-        started_at: seconds_now(),
+        started_at: now().seconds(),
         end: None,
     }
 }
@@ -264,17 +278,17 @@ fn plugin_run(hook: &SelectedHook, event: HookEvent, display_order: i64) -> Hook
         id: ItemId::mint().to_string(),
         event,
         display_order,
-        layer: HookLayer::User,
+        layer: HookLayer::Plugin,
         source_path: hook.manifest_path().display().to_string(),
         status_message: None,
-        started_at: seconds_now(),
+        started_at: now().seconds(),
         end: None,
     }
 }
 
 fn ended_run(mut run: HookRun, started: Instant, decision: &Decision) -> HookRun {
     run.end = Some(HookRunEnd {
-        completed_at: seconds_now(),
+        completed_at: now().seconds(),
         duration_ms: i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX),
         status: match (&decision.ruling, decision.has_failed()) {
             (_, true) => HookRunStatus::Failed,
@@ -284,9 +298,4 @@ fn ended_run(mut run: HookRun, started: Instant, decision: &Decision) -> HookRun
         entries: decision.entries.clone(),
     });
     run
-}
-
-fn seconds_now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |it| i64::try_from(it.as_secs()).unwrap_or(i64::MAX))
 }

@@ -2,7 +2,7 @@
 //!
 //! A plugin is a folder with a [`Manifest`] and a program. A `PluginSession` carries the calls of
 //! both sides, in any order and inside each other. [`test_plugin`] checks a folder against the
-//! contract, which docs/plugins.md describes.
+//! contract, which docs/plugins-reference.md describes.
 //!
 //! The [`PluginRegistry`] knows the installed plugins whose files are trusted. Each is a
 //! `PluginInstance`, which runs the process when a call needs it. [`PluginTools`] offers their tools
@@ -43,7 +43,7 @@ pub use model_provider::PluginModels;
 pub use permission_store::{PermissionApproval, PermissionStore};
 pub use plugin_file::PluginFileError;
 pub use registry::{PluginRegistry, plugin_log};
-pub(crate) use selected_hook::SelectedHook;
+pub(crate) use selected_hook::{HOOK_TIMEOUT, SelectedHook};
 pub use skills::PluginSkillError;
 pub use tools::PluginTools;
 pub use trust::{PluginTrust, UntrustedReason, plugin_trust};

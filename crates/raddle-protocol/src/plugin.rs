@@ -286,7 +286,7 @@ pub struct PluginDetail {
     /// Templates of apps.
     pub app_templates: Vec<Value>,
     /// Hooks of the plugin.
-    pub hooks: Vec<Value>,
+    pub hooks: Vec<PluginHookSummary>,
     /// Names of MCP servers that the plugin defines.
     pub mcp_servers: Vec<String>,
     /// Skill that introduces the plugin; null if there is none.
@@ -297,6 +297,16 @@ pub struct PluginDetail {
     pub share_url: Option<String>,
     /// Skills of the plugin.
     pub skills: Vec<SkillSummary>,
+}
+
+/// A hook of a plugin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginHookSummary {
+    /// Event that triggers the hook.
+    pub event_name: HookEventName,
+    /// Key of the hook, as in `hooks/list`.
+    pub key: String,
 }
 
 /// A skill of a plugin.

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{Configuration, WrittenValue};
+use crate::config::ConfigWriter;
 use crate::config_error::ConfigWriteError;
 use crate::plugins::{self, InstalledPlugin, path_of};
-use crate::{keys, layers};
+use crate::{hooks, keys, layers};
 
 impl Configuration {
     /// Returns the installed plugins, in the order of their ids.
@@ -54,6 +55,10 @@ impl Configuration {
 
     /// Removes a plugin from the user's file.
     pub fn remove_plugin(&self, id: &str) -> Result<WrittenValue, ConfigWriteError> {
+        let edits = hooks::forget_plugin(&self.config.state(), id);
+        if !edits.is_empty() {
+            self.config.write(&edits, None, None, ConfigWriter::Local)?;
+        }
         self.unset(&keys::dotted(&path_of(id)))
     }
 

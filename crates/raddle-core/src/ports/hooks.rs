@@ -1,4 +1,4 @@
-//! Hooks: commands of the operator that run on events of a thread.
+//! Hooks: commands of the operator, and methods of plugins, that run on events of a thread.
 
 use std::future::ready;
 
@@ -23,10 +23,13 @@ pub trait Hooks: Send + Sync {
     }
 }
 
-/// Receives the start and the end of hook runs.
+/// Receives the start and the end of hook runs, and warnings about hooks that do not run.
 pub trait HookObserver: Send + Sync {
     /// Accepts the state of a run.
     fn observe(&self, run: HookRun) -> BoxFuture<'_, ()>;
+
+    /// Accepts a warning for the user.
+    fn warn(&self, message: String) -> BoxFuture<'_, ()>;
 }
 
 /// Event on which hooks run.
@@ -229,6 +232,8 @@ pub enum HookLayer {
     System,
     /// The user.
     User,
+    /// An installed plugin.
+    Plugin,
 }
 
 /// No hooks: every event passes.

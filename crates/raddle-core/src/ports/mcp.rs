@@ -63,6 +63,8 @@ pub type McpListener = Box<dyn Fn(&str, &McpServerState) + Send + Sync>;
 pub struct McpServerSnapshot {
     /// Name of the server in the configuration.
     pub name: String,
+    /// Id of the plugin that defines it; `None` if it is one of the operator.
+    pub plugin: Option<String>,
     /// State of the connection.
     pub state: McpServerState,
     /// Name and version, as the server reports them.
@@ -203,6 +205,7 @@ impl McpServerSnapshot {
     pub fn empty(name: String) -> Self {
         Self {
             name,
+            plugin: None,
             state: McpServerState::Starting,
             info: None,
             tools: Vec::new(),

@@ -1,11 +1,12 @@
 //! Sidecar plugins, as clients see them.
 
 use std::fmt;
+use std::time::Duration;
 
 use raddle_protocol::{Notification, PluginEventNotification};
 use serde_json::Value;
 
-use super::BoxFuture;
+use super::{BoxFuture, HookEvent};
 use crate::{Settings, ThreadId};
 
 /// The plugins of the configuration.
@@ -129,6 +130,8 @@ pub struct PluginSnapshot {
     pub folder: String,
     /// Whether the configuration enables it.
     pub is_enabled: bool,
+    /// Hash of the files that the user trusts.
+    pub trusted_hash: Option<String>,
     /// Whether the user's own file defines it, so that the user can remove it.
     pub is_removable: bool,
     /// Its manifest, or why it does not run.
@@ -148,6 +151,25 @@ pub struct ManifestSummary {
     pub skills: Vec<PluginSkill>,
     /// Names of the MCP servers that it defines, as threads know them.
     pub mcp_servers: Vec<String>,
+    /// Its hooks, in the order of the manifest.
+    pub hooks: Vec<PluginHookSummary>,
+}
+
+/// A hook of a plugin, as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginHookSummary {
+    /// Key under which the user's configuration may disable it: plugin, event, and position.
+    pub key: String,
+    /// Event on which it runs.
+    pub event: HookEvent,
+    /// Selection of events, as written; `None` selects all.
+    pub matcher: Option<String>,
+    /// Method of the plugin that is called.
+    pub method: String,
+    /// Path of the manifest.
+    pub manifest_path: String,
+    /// Deadline of a run.
+    pub timeout: Duration,
 }
 
 /// A skill of a plugin.

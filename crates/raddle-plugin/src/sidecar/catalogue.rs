@@ -5,16 +5,17 @@ use std::path::Path;
 
 use raddle_config::InstalledPlugin;
 use raddle_core::ports::{
-    BoxFuture, ManifestSummary, PluginRequest, PluginRequestError, PluginSkill, PluginSnapshot,
-    Plugins,
+    BoxFuture, ManifestSummary, PluginHookSummary, PluginRequest, PluginRequestError, PluginSkill,
+    PluginSnapshot, Plugins,
 };
 use serde_json::{Value, json};
 
 use super::events::{EventOwner, EventReceiver};
 use super::inspection::InspectionError;
 use super::instance::{CALL_TIMEOUT, PluginCall, PluginToolError};
-use super::manifest::Manifest;
+use super::manifest::{MANIFEST_FILE, Manifest};
 use super::registry::PluginRegistry;
+use super::selected_hook::{HOOK_TIMEOUT, hook_key};
 use super::skills;
 use super::tool_name::{model_name, prefix_of};
 use super::trust::UntrustedReason;
@@ -138,7 +139,11 @@ impl PluginRegistry {
         let manifest = match self.enabled(&installed) {
             Some(Ok(plugin)) => {
                 let plugin = &plugin.instance.plugin;
-                Ok(summary(&plugin.manifest, plugin.skills.clone()))
+                Ok(summary(
+                    &installed.path,
+                    &plugin.manifest,
+                    plugin.skills.clone(),
+                ))
             }
             Some(Err(error)) => Err(error.to_string()),
             None => unloaded(&installed),
@@ -147,6 +152,7 @@ impl PluginRegistry {
             is_removable: self.config().is_users(&installed.id),
             folder: installed.path.display().to_string(),
             is_enabled: installed.enabled,
+            trusted_hash: installed.trusted_hash,
             id: installed.id,
             manifest,
         }
@@ -165,15 +171,25 @@ fn unloaded(installed: &InstalledPlugin) -> Result<ManifestSummary, String> {
         return Err(UntrustedReason::OtherId { id, found }.to_string());
     }
     let skills = skills::read(&path, &manifest).map_err(|error| error.to_string())?;
-    Ok(summary(&manifest, skills))
+    Ok(summary(&path, &manifest, skills))
 }
 
-fn summary(manifest: &Manifest, skills: Vec<PluginSkill>) -> ManifestSummary {
+fn summary(folder: &Path, manifest: &Manifest, skills: Vec<PluginSkill>) -> ManifestSummary {
+    let hooks = manifest.hooks.iter().enumerate();
+    let hooks = hooks.map(|(position, hook)| PluginHookSummary {
+        key: hook_key(&manifest.id, hook, position),
+        event: hook.event,
+        matcher: (!hook.matcher.is_empty()).then(|| hook.matcher.clone()),
+        method: hook.method.clone(),
+        manifest_path: folder.join(MANIFEST_FILE).display().to_string(),
+        timeout: HOOK_TIMEOUT,
+    });
     ManifestSummary {
         version: manifest.version.clone(),
         permissions: manifest.permissions.clone(),
         tools: manifest.tools.iter().map(|it| it.name.clone()).collect(),
         skills,
+        hooks: hooks.collect(),
         mcp_servers: manifest
             .mcp_servers
             .iter()

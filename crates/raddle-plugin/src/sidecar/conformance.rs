@@ -177,6 +177,7 @@ impl TestRun<'_> {
     async fn call(&mut self, method: &str, params: &Value) -> Result<Option<Value>, Unresponsive> {
         let denied = self.host.findings().denied;
         let open = self.host.open_call(method);
+        let may_need_host = open.is_some() && self.host.denies_hosts();
         let answered = self
             .session
             .observed_call(method, params, self.limit, &open);
@@ -192,7 +193,11 @@ impl TestRun<'_> {
         match outcome {
             Ok(result) => Ok(Some(result)),
             // An error is a proper response to a call that needs a permission.
-            Err(PluginCallError::Failed(_)) if self.host.findings().denied > denied => Ok(None),
+            Err(PluginCallError::Failed(_))
+                if may_need_host || self.host.findings().denied > denied =>
+            {
+                Ok(None)
+            }
             Err(PluginCallError::Closed) => {
                 let report = timeout(self.limit, self.guard.ended()).await.ok().flatten();
                 let status = report.and_then(|it| it.status);

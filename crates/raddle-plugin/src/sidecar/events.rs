@@ -1,18 +1,19 @@
 //! Events of a plugin for clients: the notifications that it sends in the middle of calls.
 //!
-//! All threads share the process of a plugin, and an event does not name its call. So an event is
-//! delivered only if all calls without a response have the same receiver: no client receives what
-//! the plugin says about the call of another one.
+//! All threads share the process of a plugin. An event that names its call goes to the receiver of
+//! that call. Another one is delivered only if all calls without a response have the same receiver:
+//! no client receives what the plugin says about the call of another one.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use raddle_core::ThreadId;
 use raddle_core::ports::{PluginEvent, PluginEventListener};
 use serde_json::Value;
 
+use super::open_calls::{CALL_ID, CallLookupError};
 use super::stopped_calls::StoppedCalls;
 use crate::message_budget::MessageBudget;
 
@@ -40,7 +41,14 @@ pub(super) struct PluginEvents {
 struct OpenReceivers {
     next: u64,
     /// By their number, so the newest is the last.
-    receivers: BTreeMap<u64, Arc<EventReceiver>>,
+    receivers: BTreeMap<u64, Arc<CallReceiver>>,
+}
+
+/// An open call, and the receiver of its events.
+struct CallReceiver {
+    /// Id of the request, once it is sent.
+    id: OnceLock<String>,
+    receiver: EventReceiver,
 }
 
 /// The receiver of a call's events.
@@ -87,7 +95,7 @@ enum EventTarget {
     None,
     /// Calls of several owners have no response.
     Several,
-    One(Arc<EventReceiver>),
+    One(Arc<CallReceiver>),
 }
 
 impl PluginEvents {
@@ -109,26 +117,37 @@ impl PluginEvents {
         let mut open = self.open_receivers();
         let number = open.next;
         open.next += 1;
-        open.receivers.insert(number, Arc::new(receiver));
+        let call = Arc::new(CallReceiver {
+            id: OnceLock::new(),
+            receiver,
+        });
+        open.receivers.insert(number, call.clone());
         drop(open);
         OpenReceiver {
             events: self.clone(),
             number,
+            call,
         }
     }
 
-    /// Delivers a notification of the plugin, without waiting.
-    pub(super) fn send(&self, method: &str, params: Value) {
-        let receiver = match self.target() {
-            EventTarget::None => return,
-            EventTarget::Several => return self.budget.add_dropped(1),
-            EventTarget::One(receiver) => receiver,
+    /// Delivers a notification of the plugin, without waiting. It fails if the notification names
+    /// no open call.
+    pub(super) fn send(&self, method: &str, mut params: Value) -> Result<(), CallLookupError> {
+        // Clients do not know the calls.
+        let name = params.as_object_mut().and_then(|it| it.remove(CALL_ID));
+        let call = match self.target(name)? {
+            EventTarget::None => return Ok(()),
+            EventTarget::Several => {
+                self.budget.add_dropped(1);
+                return Ok(());
+            }
+            EventTarget::One(call) => call,
         };
         let Some(dropped) = self.budget.take(Instant::now()) else {
-            return;
+            return Ok(());
         };
         let is_delivered = !is_too_long(method, &params)
-            && (receiver.listener)(PluginEvent {
+            && (call.receiver.listener)(PluginEvent {
                 plugin: self.plugin.clone(),
                 method: method.to_owned(),
                 params,
@@ -137,18 +156,33 @@ impl PluginEvents {
         if !is_delivered {
             self.budget.add_dropped(dropped + 1);
         }
+        Ok(())
     }
 
-    fn target(&self) -> EventTarget {
+    /// Returns the receiver of an event that names this call, or none.
+    fn target(&self, name: Option<Value>) -> Result<EventTarget, CallLookupError> {
         let open = self.open_receivers();
-        let Some((_, newest)) = open.receivers.last_key_value() else {
-            return EventTarget::None;
-        };
-        let is_only = open.receivers.values().all(|it| it.owner == newest.owner)
-            && self.stopped.all_owners(|it| *it == newest.owner);
-        match is_only {
-            true => EventTarget::One(newest.clone()),
-            false => EventTarget::Several,
+        // After a restart of the process ids are used again, and the newest call is the right one.
+        let mut calls = open.receivers.values().rev();
+        match name {
+            None | Some(Value::Null) => {
+                let Some(newest) = calls.next() else {
+                    return Ok(EventTarget::None);
+                };
+                let owner = newest.receiver.owner;
+                let is_only = calls.all(|it| it.receiver.owner == owner)
+                    && self.stopped.all_owners(|it| *it == owner);
+                Ok(match is_only {
+                    true => EventTarget::One(newest.clone()),
+                    false => EventTarget::Several,
+                })
+            }
+            Some(Value::String(id)) => {
+                let named = calls.find(|it| it.id.get() == Some(&id));
+                let named = named.cloned().map(EventTarget::One);
+                named.ok_or_else(|| CallLookupError::unknown(&id))
+            }
+            Some(_) => Err(CallLookupError::InvalidId),
         }
     }
 }
@@ -157,6 +191,14 @@ impl PluginEvents {
 pub(super) struct OpenReceiver {
     events: Arc<PluginEvents>,
     number: u64,
+    call: Arc<CallReceiver>,
+}
+
+impl OpenReceiver {
+    /// Sets the id of the request, by which events name the call. A call is sent once.
+    pub(super) fn set_id(&self, id: &str) {
+        let _ = self.call.id.set(id.to_owned());
+    }
 }
 
 impl Drop for OpenReceiver {
@@ -218,6 +260,10 @@ mod tests {
         pairs.collect()
     }
 
+    fn send(events: &PluginEvents, params: Value) {
+        assert_eq!(events.send("x", params), Ok(()));
+    }
+
     #[test]
     fn an_event_reaches_the_owner_of_all_open_calls_only() {
         let events = PluginEvents::new("org.example".to_owned(), Arc::default());
@@ -227,27 +273,27 @@ mod tests {
             thread: Some(first),
         };
         // No call is open, so no client misses it.
-        events.send("x", json!(0));
+        send(&events, json!(0));
         let (one, received) = call(&events, EventOwner::Thread(first));
-        events.send("x", json!(1));
+        send(&events, json!(1));
         let (same, received_too) = call(&events, EventOwner::Thread(first));
-        events.send("x", json!(2));
+        send(&events, json!(2));
         assert_eq!(taken(&received), [(json!(1), 0)]);
         assert_eq!(taken(&received_too), [(json!(2), 0)]);
         drop(same);
         for other in [EventOwner::Thread(second), client(1)] {
             let (other, received_by_other) = call(&events, other);
-            events.send("x", json!(3));
+            send(&events, json!(3));
             drop(other);
             assert_eq!(taken(&received_by_other), []);
         }
         assert_eq!(taken(&received), []);
-        events.send("x", json!(4));
+        send(&events, json!(4));
         assert_eq!(taken(&received), [(json!(4), 2)]);
         drop(one);
         let (_one, received) = call(&events, client(1));
         let (_two, received_too) = call(&events, client(2));
-        events.send("x", json!(5));
+        send(&events, json!(5));
         assert_eq!((taken(&received), taken(&received_too)), (vec![], vec![]));
     }
 
@@ -258,12 +304,12 @@ mod tests {
         let (_call, received) = call(&events, owner);
         // The quotes count too.
         let longest = "x".repeat(EVENT_BYTES_MAX - 3);
-        events.send("x", json!(format!("{longest}y")));
+        send(&events, json!(format!("{longest}y")));
         assert_eq!(taken(&received), []);
-        events.send("x", json!(longest));
+        send(&events, json!(longest));
         assert_eq!(taken(&received), [(json!(longest), 1)]);
         for number in 0..1_000 {
-            events.send("x", json!(number));
+            send(&events, json!(number));
         }
         // A slow test has more than one period.
         let passed = taken(&received);
@@ -272,10 +318,49 @@ mod tests {
         let full = PluginEvents::new("org.example".to_owned(), Arc::default());
         let listener: PluginEventListener = Box::new(|_| false);
         let open = full.open(EventReceiver { owner, listener });
-        full.send("x", json!(1));
+        send(&full, json!(1));
         drop(open);
         let (_call, received) = call(&full, owner);
-        full.send("x", json!(2));
+        send(&full, json!(2));
         assert_eq!(taken(&received), [(json!(2), 1)]);
+    }
+
+    #[test]
+    fn an_event_that_names_its_call_reaches_the_receiver_of_that_call_only() {
+        let events = PluginEvents::new("org.example".to_owned(), Arc::default());
+        let (first, second) = (ThreadId::mint(), ThreadId::mint());
+        let named = |id: Value| json!({ "n": 1, "call_id": id });
+        let unknown = |id: &str| Err(CallLookupError::UnknownId(id.to_owned()));
+        assert_eq!(
+            events.send("x", named(json!("raddle-1"))),
+            unknown("raddle-1")
+        );
+        let (one, received) = call(&events, EventOwner::Thread(first));
+        one.set_id("raddle-1");
+        let (two, received_too) = call(&events, EventOwner::Thread(second));
+        two.set_id("raddle-2");
+        send(&events, named(json!("raddle-1")));
+        // Clients do not see the name of the call.
+        assert_eq!(taken(&received), [(json!({ "n": 1 }), 0)]);
+        assert_eq!(taken(&received_too), []);
+        send(&events, named(json!("raddle-2")));
+        assert_eq!(taken(&received), []);
+        assert_eq!(taken(&received_too), [(json!({ "n": 1 }), 0)]);
+        for (id, expected) in [
+            (json!("raddle-3"), unknown("raddle-3")),
+            (json!(1), Err(CallLookupError::InvalidId)),
+            // It names no call, and calls of two threads are open.
+            (json!(null), Ok(())),
+        ] {
+            assert_eq!(events.send("x", named(id)), expected);
+            assert_eq!((taken(&received), taken(&received_too)), (vec![], vec![]));
+        }
+        // It is about a call that has ended, and reaches no other one.
+        drop(one);
+        assert_eq!(
+            events.send("x", named(json!("raddle-1"))),
+            unknown("raddle-1")
+        );
+        assert_eq!(taken(&received_too), []);
     }
 }

@@ -187,7 +187,10 @@ impl HostMethods for PluginHost {
     fn notify(&self, method: &str, mut params: Value) {
         // All events are for clients, except those of an answer.
         if method != MODEL_EVENT {
-            return self.events.send(method, params);
+            if let Err(error) = self.events.send(method, params) {
+                self.note(&format!("an event is dropped: {error}"));
+            }
+            return;
         }
         match self.calls.find_named(&params) {
             Ok(call) => {

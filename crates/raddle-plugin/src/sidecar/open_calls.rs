@@ -16,8 +16,9 @@ use super::answer_channel::AnswerSender;
 use super::stopped_calls::StoppedCalls;
 use crate::mcp::{CallElicitations, CallUser, Elicitations};
 
-/// Member of the params of a host call: the id of the request that the plugin is answering.
-const CALL_ID: &str = "call_id";
+/// Member of the params of a host call and of an event: the id of the request that the plugin is
+/// answering.
+pub(super) const CALL_ID: &str = "call_id";
 
 /// Longest part of an unknown id that is shown.
 const EXCERPT_BYTES_MAX: usize = 200;
@@ -55,7 +56,7 @@ pub(super) struct OpenCall {
     pub(super) asking: tokio::sync::Mutex<()>,
 }
 
-/// Reason why a host call belongs to no call of the plugin.
+/// Reason why a host call or an event belongs to no call of the plugin.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CallLookupError {
     #[error("no call of the plugin is open; call the host in the middle of a call")]
@@ -72,6 +73,14 @@ pub(super) enum CallLookupError {
     UnknownId(String),
     #[error("`call_id` must be a string, the id of the request that the plugin is answering")]
     InvalidId,
+}
+
+impl CallLookupError {
+    /// Returns the error about an id that no open call has.
+    pub(super) fn unknown(id: &str) -> Self {
+        let excerpt = &id[..id.floor_char_boundary(EXCERPT_BYTES_MAX)];
+        Self::UnknownId(excerpt.to_owned())
+    }
 }
 
 impl OpenCalls {
@@ -154,11 +163,7 @@ impl OpenCalls {
             }
             Some(Value::String(id)) => {
                 let named = calls.find(|it| it.id.get() == Some(id));
-                let named = named.cloned();
-                named.ok_or_else(|| {
-                    let excerpt = &id[..id.floor_char_boundary(EXCERPT_BYTES_MAX)];
-                    CallLookupError::UnknownId(excerpt.to_owned())
-                })
+                named.cloned().ok_or_else(|| CallLookupError::unknown(id))
             }
             Some(_) => Err(CallLookupError::InvalidId),
         }

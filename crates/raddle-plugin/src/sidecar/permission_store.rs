@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use raddle_config::clock::now_s;
 use serde::{Deserialize, Serialize};
 
 use super::inspection::InspectedPlugin;
@@ -78,8 +78,7 @@ impl PermissionStore {
         mut by: String,
     ) -> Result<(), ApprovalError> {
         by.truncate(by.floor_char_boundary(PRINCIPAL_BYTES_MAX));
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let at = since.map_or(0, |it| it.as_secs());
+        let at = now_s();
         self.file.update(|stored: &mut ApprovedPermissions| {
             if stored.hash != hash {
                 *stored = ApprovedPermissions {

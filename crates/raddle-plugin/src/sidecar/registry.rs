@@ -3,6 +3,7 @@
 mod shared_refresh;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,11 +18,11 @@ use self::shared_refresh::SharedRefresh;
 use super::folder_hash::{self, FolderStamp};
 use super::inspection::{InspectedPlugin, InspectionError};
 use super::instance::PluginInstance;
-use super::manifest::{PluginHook, PluginTool};
+use super::manifest::{MANIFEST_FILE, PluginHook, PluginTool};
 use super::plugin_file::plugin_path;
-use super::selected_hook::SelectedHook;
+use super::selected_hook::{SelectedHook, hook_key};
 use super::tool_name::{model_name, prefix_of};
-use super::trust::{PluginTrust, plugin_trust};
+use super::trust::{PluginTrust, UntrustedReason, plugin_trust};
 use crate::log_file::{self, LogFile};
 use crate::mcp::PluginServers;
 use crate::process::ProcessStarter;
@@ -67,8 +68,20 @@ struct LoadedPlugin {
 
 /// Reason why an enabled plugin does not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct PluginLoadError(String);
+#[error("{text}")]
+pub(super) struct PluginLoadError {
+    text: String,
+    /// Whether the user trusted other files than the plugin has now.
+    is_modified: bool,
+}
+
+impl PluginLoadError {
+    fn new(error: impl Display) -> Self {
+        let text = error.to_string();
+        let is_modified = false;
+        Self { text, is_modified }
+    }
+}
 
 /// A plugin whose tools are offered.
 pub(super) struct OfferedPlugin {
@@ -317,6 +330,17 @@ impl PluginRegistry {
         self.inner.config.is_known_empty() && self.is_empty()
     }
 
+    /// Returns the ids of the enabled plugins that do not run because their files have changed, as
+    /// of the last refresh, and why each does not run.
+    pub(crate) fn modified(&self) -> Vec<(String, String)> {
+        let plugins = self.plugins();
+        let modified = plugins.iter().filter_map(|(id, plugin)| {
+            let error = plugin.instance.as_ref().err()?;
+            error.is_modified.then(|| (id.clone(), error.text.clone()))
+        });
+        modified.collect()
+    }
+
     fn has_hooks(&self, call: &HookCall) -> bool {
         let plugins = self.plugins();
         let mut hooks = plugins.values().flat_map(|it| &it.hooks);
@@ -337,24 +361,30 @@ impl PluginRegistry {
         if !self.refresh().await {
             return Vec::new();
         }
-        let mut plugins: Vec<LoadedPlugin> = self.plugins().values().cloned().collect();
-        plugins.retain(|it| it.hooks.iter().any(|it| it.selects(call)));
-        if plugins.is_empty() {
+        if !self.has_hooks(call) {
             return Vec::new();
         }
+        let plugins: Vec<LoadedPlugin> = self.plugins().values().cloned().collect();
         let writable = self.writable(call.settings.clone()).await;
-        let selected = plugins.iter().flat_map(|plugin| {
-            let instance = plugin.instance.as_ref().map(|it| it.instance.clone());
-            let hooks = plugin.hooks.iter().filter(|it| it.selects(call));
-            hooks.map(move |hook| (plugin, instance.clone(), hook))
+        let all = plugins.iter().flat_map(|plugin| {
+            let hooks = plugin.hooks.iter().enumerate();
+            hooks.map(move |(own_position, hook)| (plugin, own_position, hook))
         });
-        let selected = selected.map(|(plugin, instance, hook)| SelectedHook {
-            plugin: plugin.installed.id.clone(),
-            folder: plugin.installed.path.clone(),
-            instance: instance.map_err(ToString::to_string),
-            hook: hook.clone(),
-            thread: call.thread,
-            writable: writable.clone(),
+        let selected = all.enumerate().filter(|(_, (.., hook))| hook.selects(call));
+        let selected = selected.map(|(position, (plugin, own_position, hook))| {
+            let instance = plugin.instance.as_ref().map(|it| it.instance.clone());
+            let plugin = &plugin.installed;
+            SelectedHook {
+                plugin: plugin.id.clone(),
+                manifest_path: plugin.path.join(MANIFEST_FILE),
+                key: hook_key(&plugin.id, hook, own_position),
+                is_managed: !self.inner.config.is_users(&plugin.id),
+                position,
+                instance: instance.map_err(ToString::to_string),
+                hook: hook.clone(),
+                thread: call.thread,
+                writable: writable.clone(),
+            }
         });
         selected.collect()
     }
@@ -412,7 +442,7 @@ fn read_plugin(
             return ReadPlugin::Changed {
                 stamp: None,
                 taken: None,
-                plugin: Err(PluginLoadError(error.to_string())),
+                plugin: Err(PluginLoadError::new(error)),
             };
         }
         stamp => stamp.ok(),
@@ -428,14 +458,17 @@ fn read_plugin(
             own_taken = (!plugin.manifest.mcp_servers.is_empty()).then(|| taken.to_vec());
             match plugin.mcp_collision(taken) {
                 None => Ok(plugin),
-                Some(collision) => Err(PluginLoadError(collision.to_string())),
+                Some(collision) => Err(PluginLoadError::new(collision)),
             }
         }
-        PluginTrust::Untrusted(reason) => Err(PluginLoadError(reason.to_string())),
+        PluginTrust::Untrusted(reason) => Err(PluginLoadError {
+            text: reason.to_string(),
+            is_modified: matches!(reason, UntrustedReason::Modified { .. }),
+        }),
         PluginTrust::Unusable(error) => {
             // It may be one of this moment, such as too many open files.
             let stamp = stamp.filter(|_| !error.is_transient());
-            let plugin = Err(PluginLoadError(error.to_string()));
+            let plugin = Err(PluginLoadError::new(error));
             return ReadPlugin::Changed {
                 stamp,
                 taken: None,

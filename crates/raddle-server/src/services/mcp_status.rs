@@ -30,6 +30,7 @@ pub(super) fn startup_status(
 pub(crate) fn status(snapshot: McpServerSnapshot, has_resources: bool) -> McpServerStatus {
     let McpServerSnapshot {
         name,
+        plugin,
         state,
         info,
         tools,
@@ -59,7 +60,7 @@ pub(crate) fn status(snapshot: McpServerSnapshot, has_resources: bool) -> McpSer
         resources,
         tools: tools.into_iter().collect(),
         http_origin: None,
-        plugin_id: None,
+        plugin_id: plugin,
         runtime_status: Some(runtime_status),
         server_capabilities: None,
         server_info: info,

@@ -3,9 +3,9 @@
 use raddle_config::skills::is_enabled;
 use raddle_core::ports::{ManifestSummary, PluginSnapshot};
 use raddle_protocol::{
-    LocalPluginSource, MarketplaceInterface, PluginAuthPolicy, PluginAvailability, PluginDetail,
-    PluginInstallPolicy, PluginInterface, PluginMarketplaceEntry, PluginReadParams, PluginSource,
-    PluginSummary, SkillSummary,
+    HookEventName, LocalPluginSource, MarketplaceInterface, PluginAuthPolicy, PluginAvailability,
+    PluginDetail, PluginHookSummary, PluginInstallPolicy, PluginInterface, PluginMarketplaceEntry,
+    PluginReadParams, PluginSource, PluginSummary, SkillSummary,
 };
 
 use super::ServerState;
@@ -56,6 +56,12 @@ pub(crate) async fn detail(
     let mcp_servers = manifest
         .map(|it| it.mcp_servers.clone())
         .unwrap_or_default();
+    let hooks = manifest.iter().flat_map(|it| &it.hooks);
+    let hooks = hooks.map(|it| PluginHookSummary {
+        event_name: HookEventName::from(it.event.wire_name()),
+        key: it.key.clone(),
+    });
+    let hooks = hooks.collect();
     let skills = manifest.iter().flat_map(|it| &it.skills);
     let skills = skills.map(|it| SkillSummary {
         name: it.name.clone(),
@@ -73,7 +79,7 @@ pub(crate) async fn detail(
         marketplace_path: Some(path),
         apps: Vec::new(),
         app_templates: Vec::new(),
-        hooks: Vec::new(),
+        hooks,
         mcp_servers,
         onboarding_skill: None,
         scheduled_tasks: None,
@@ -92,6 +98,7 @@ fn summary(plugin: PluginSnapshot) -> PluginSummary {
         id,
         folder,
         is_enabled,
+        trusted_hash: _,
         is_removable,
         manifest,
     } = plugin;

@@ -9,13 +9,14 @@ pub(crate) enum PluginCommand {
     /// Write a plugin to start from, in a language of your choice
     ///
     /// The folder gets a manifest, plugin.toml, and one source file without dependencies. The next
-    /// commands to run are printed. docs/plugins.md describes the contract.
+    /// commands to run are printed. docs/plugins.md is a tutorial.
     New(PluginNew),
     /// Start a plugin in the sandbox and check it against the contract
     ///
     /// Calls plugin/health, each method whose entry in plugin.toml has an example, and
     /// plugin/shutdown, and answers the approvals that the plugin asks for meanwhile. The exit
-    /// status is 1 if the plugin violates the contract. docs/plugins.md lists the violations.
+    /// status is 1 if the plugin violates the contract. docs/plugins-reference.md lists the
+    /// violations.
     Test(PluginTest),
     /// Install the plugin in a folder, and trust its files as they are now
     ///

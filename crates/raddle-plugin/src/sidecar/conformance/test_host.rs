@@ -58,6 +58,11 @@ impl TestHost {
         }
     }
 
+    /// Whether the plugin has no access to the hosts that its manifest lists.
+    pub(super) fn denies_hosts(&self) -> bool {
+        !self.approves && self.manifest.network_permissions().next().is_some()
+    }
+
     pub(super) fn findings(&self) -> MutexGuard<'_, Findings> {
         self.findings.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! The violations of the contract, with their codes. docs/plugins.md lists them.
+//! The violations of the contract, with their codes. docs/plugins-reference.md lists them.
 
 use std::fmt::Display;
 use std::time::Duration;

@@ -21,7 +21,7 @@ pub(super) struct OpenedCall {
     limit: Duration,
     owner: EventOwner,
     open: OpenCallGuard,
-    _events: OpenReceiver,
+    events: OpenReceiver,
     calls_stopped: Arc<StoppedCalls>,
     /// Completes once the call must stop.
     pub(super) stopped: BoxFuture<'static, ()>,
@@ -36,7 +36,7 @@ impl OpenedCall {
             limit: call.limit,
             owner: call.events.owner,
             open: host.calls.add(call.user, call.acts, call.answer),
-            _events: host.events.open(call.events),
+            events: host.events.open(call.events),
             calls_stopped: host.calls.stopped.clone(),
             stopped: call.stopped,
         }
@@ -51,6 +51,7 @@ impl OpenedCall {
         let received = running.session.received();
         let observer = RequestObserver {
             open: &self.open,
+            events: &self.events,
             owner: self.owner,
             stopped: &self.calls_stopped,
             running,
@@ -67,9 +68,9 @@ impl OpenedCall {
         };
         // The plugin may have a call of the host open, whose effects end here. Its health is checked
         // only while no call is open.
-        let Self { open, _events, .. } = self;
+        let Self { open, events, .. } = self;
         open.end().await;
-        drop(_events);
+        drop(events);
         running.touch();
         if matches!(outcome, Err(PluginToolError::TimedOut(_))) {
             // A process that hangs is ended, so that it costs no other call.
@@ -87,6 +88,7 @@ impl OpenedCall {
 /// Observer of the request of a call.
 struct RequestObserver<'a> {
     open: &'a OpenCallGuard,
+    events: &'a OpenReceiver,
     owner: EventOwner,
     stopped: &'a StoppedCalls,
     running: &'a RunningPlugin,
@@ -95,6 +97,7 @@ struct RequestObserver<'a> {
 impl CallObserver for RequestObserver<'_> {
     fn set_id(&self, id: &str) {
         self.open.set_id(id);
+        self.events.set_id(id);
     }
 
     fn set_stopped(&self, id: &str) {

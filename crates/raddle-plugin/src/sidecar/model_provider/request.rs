@@ -4,7 +4,7 @@ use raddle_core::ports::{Prompt, ToolSpec};
 use raddle_core::{ContextEntry, Image, Input, Output, Purpose};
 use serde_json::{Value, json};
 
-/// Returns the params of a call. docs/plugins.md describes them.
+/// Returns the params of a call. docs/plugins-reference.md describes them.
 pub(super) fn params(prompt: &Prompt, model: &str) -> Value {
     let settings = &prompt.settings;
     let instructions = match settings.developer_instructions.as_deref() {

@@ -25,7 +25,7 @@ fn installed() -> (TempDir, InstalledPlugin) {
 fn reason(read: &ReadPlugin) -> Option<String> {
     match read {
         ReadPlugin::Unchanged => Some("unchanged".to_owned()),
-        ReadPlugin::Changed { plugin, .. } => plugin.as_ref().err().map(|it| it.0.clone()),
+        ReadPlugin::Changed { plugin, .. } => plugin.as_ref().err().map(|it| it.text.clone()),
     }
 }
 

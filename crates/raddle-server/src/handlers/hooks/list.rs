@@ -1,15 +1,15 @@
-//! `hooks/list`: the hooks that apply in some folders. Only the operator's files define hooks, so
-//! they are the same in every folder.
+//! `hooks/list`: the hooks that apply in some folders. Only the operator's files and installed
+//! plugins define hooks, so they are the same in every folder.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use raddle_config::{Hook, HookConfig, HookSet, HookTrust};
-use raddle_core::ports::HookLayer;
+use raddle_core::ports::{HookLayer, PluginHookSummary, PluginSnapshot};
 use raddle_protocol::methods::HooksList;
 use raddle_protocol::{
     CommandHookMetadata, HookErrorInfo, HookEventName, HookMetadata, HookSource, HookTrustStatus,
-    HooksListEntry, HooksListResponse,
+    HooksListEntry, HooksListResponse, McpToolHookMetadata,
 };
 
 use crate::call::Request;
@@ -37,16 +37,16 @@ pub(crate) async fn handle(
         }
         None => {}
     }
+    let plugins = state.plugins.snapshots().await;
     let permit = state.home.acquire_shared().await?;
     let read = move || {
         let set = HookConfig::of(&state.config).load();
-        entry(&set, &state.hidden_paths())
+        entry(&set, &plugins, &state.hidden_paths())
     };
-    let found = permit.run(read).await?;
     let found = match session.is_observer() {
         // An observer reads no files of the user.
-        true => entry(&HookSet::default(), &[]),
-        false => found,
+        true => entry(&HookSet::default(), &[], &[]),
+        false => permit.run(read).await?,
     };
     let entries = folders.into_iter().map(|cwd| HooksListEntry {
         cwd,
@@ -58,7 +58,7 @@ pub(crate) async fn handle(
 }
 
 /// Returns the entry of any folder.
-fn entry(set: &HookSet, hidden: &[PathBuf]) -> HooksListEntry {
+fn entry(set: &HookSet, plugins: &[PluginSnapshot], hidden: &[PathBuf]) -> HooksListEntry {
     let errors = set.errors.iter().map(|it| HookErrorInfo {
         message: it.message.clone(),
         path: it.path.display().to_string(),
@@ -76,10 +76,24 @@ fn entry(set: &HookSet, hidden: &[PathBuf]) -> HooksListEntry {
             ));
         }
     }
+    let mut hooks: Vec<HookMetadata> = set.hooks.iter().map(metadata).collect();
+    for plugin in plugins.iter().filter(|it| it.is_enabled) {
+        match &plugin.manifest {
+            Ok(manifest) => {
+                for hook in &manifest.hooks {
+                    hooks.push(plugin_metadata(plugin, hook, hooks.len(), set));
+                }
+            }
+            Err(reason) => warnings.push(format!(
+                "the plugin `{}` does not run, so it has no working hooks: {reason}",
+                plugin.id
+            )),
+        }
+    }
     HooksListEntry {
         cwd: String::new(),
         errors: errors.collect(),
-        hooks: set.hooks.iter().map(metadata).collect(),
+        hooks,
         warnings,
     }
 }
@@ -96,6 +110,7 @@ fn metadata(hook: &Hook) -> HookMetadata {
         source: match hook.layer {
             HookLayer::System => HookSource::System,
             HookLayer::User => HookSource::User,
+            HookLayer::Plugin => HookSource::Plugin,
         },
         source_path: hook.source_path.display().to_string(),
         timeout_sec: hook.timeout.as_secs(),
@@ -111,5 +126,39 @@ fn metadata(hook: &Hook) -> HookMetadata {
         matcher: hook.matcher.clone(),
         plugin_id: None,
         status_message: hook.status_message.clone(),
+    })
+}
+
+/// Returns the entry of a hook of a plugin that runs. Clients see its tools as those of an MCP
+/// server, and its hooks likewise.
+fn plugin_metadata(
+    plugin: &PluginSnapshot,
+    hook: &PluginHookSummary,
+    position: usize,
+    set: &HookSet,
+) -> HookMetadata {
+    // The administrator installed it.
+    let is_managed = !plugin.is_removable;
+    HookMetadata::McpTool(McpToolHookMetadata {
+        server: plugin.id.clone(),
+        tool: hook.method.clone(),
+        current_hash: plugin.trusted_hash.clone().unwrap_or_default(),
+        display_order: i64::try_from(position).unwrap_or(i64::MAX),
+        enabled: is_managed || !set.is_disabled(&hook.key),
+        event_name: HookEventName::from(hook.event.wire_name()),
+        is_managed,
+        key: hook.key.clone(),
+        source: HookSource::Plugin,
+        source_path: hook.manifest_path.clone(),
+        timeout_sec: hook.timeout.as_secs(),
+        trust_status: match is_managed {
+            true => HookTrustStatus::Managed,
+            false => HookTrustStatus::Trusted,
+        },
+        additional_context_limit: None,
+        environment_id: None,
+        matcher: hook.matcher.clone(),
+        plugin_id: Some(plugin.id.clone()),
+        status_message: None,
     })
 }

@@ -76,6 +76,7 @@ async fn run(
     let job = ToolJob {
         thread,
         turn: TurnId::mint(),
+        is_ephemeral: true,
         item: Item {
             id: ItemId::mint(),
             status: ItemStatus::InProgress,

@@ -9,7 +9,7 @@ const COLUMNS: usize = 80;
 const LINES_MAX: usize = 30;
 
 /// The same for the list of all commands.
-const COMMANDS_LINES_MAX: usize = 32;
+const COMMANDS_LINES_MAX: usize = 34;
 
 /// Returns the subcommands that a help text lists.
 fn listed(help: &str) -> Vec<String> {

@@ -173,6 +173,24 @@ fn a_hook_denies_a_call_while_it_is_trusted() {
     assert_eq!(it.trust_statuses(), ["modified"]);
     let (messages, _) = it.act("accept");
     assert!(runs(&messages).is_empty(), "{messages:?}");
+    let warned = warnings(&messages);
+    assert_eq!(warned.len(), 1, "{messages:?}");
+    assert!(
+        warned[0].contains("`raddle hooks trust NUMBER`"),
+        "{warned:?}"
+    );
+    let (messages, _) = it.act("accept");
+    assert_eq!(warnings(&messages), Vec::<&str>::new());
+    it.script("deny", "exit 0 # changed again");
+    let (messages, _) = it.act("accept");
+    assert_eq!(warnings(&messages).len(), 1, "{messages:?}");
+}
+
+/// Returns the texts of the warnings among the messages.
+fn warnings(messages: &[Value]) -> Vec<&str> {
+    let warnings = messages.iter().filter(|it| it["method"] == "warning");
+    let texts = warnings.filter_map(|it| it["params"]["message"].as_str());
+    texts.collect()
 }
 
 /// A request for approval that the policy would not make, and a hook that rejects another.

@@ -11,6 +11,7 @@ import urllib.request
 lock = threading.Lock()
 numbers = itertools.count(1)
 waiting = {}
+answered = threading.local()
 
 
 def send(message):
@@ -41,6 +42,7 @@ def die(params):
 
 
 def hang(params):
+    send({"method": "hanging", "params": {"call_id": answered.id}})
     threading.Event().wait()
 
 
@@ -53,6 +55,8 @@ def check(params):
 def echo(params):
     for number in range(params.get("events", 0)):
         forged = {"kind": "notification", "method": "item/completed", "params": {"number": number}}
+        if params.get("named"):
+            forged["call_id"] = answered.id
         send({"method": "codex/event", "params": forged})
     return params
 
@@ -87,6 +91,7 @@ METHODS = {
 
 
 def answer(request):
+    answered.id = request["id"]
     try:
         send({"id": request["id"], "result": METHODS[request["method"]](request["params"])})
     except Exception as error:

@@ -157,6 +157,18 @@ impl PluginClient {
         self.client.pipes.send(answer.to_string().as_bytes());
     }
 
+    /// Runs a turn that calls the plugin, and returns the warnings of the thread in it.
+    fn warnings(&mut self) -> Vec<String> {
+        self.begin("echo", &json!({ "n": 2 }));
+        let messages = self.client.until(|it| it["method"] == "turn/completed");
+        let warnings = messages.iter().filter(|it| it["method"] == "warning");
+        let texts = warnings.map(|it| {
+            assert_eq!(it["params"]["threadId"], self.client.thread, "{it}");
+            it["params"]["message"].as_str().expect("a text").to_owned()
+        });
+        texts.collect()
+    }
+
     /// Returns the last output of a tool that the model read.
     fn last_output(&self) -> String {
         let bodies = self.client.mock.request_bodies();
@@ -248,10 +260,16 @@ fn a_changed_plugin_does_not_run_until_it_is_trusted_again() {
     assert_eq!(item["status"], "completed", "{item}");
     // Its process runs, and would load this file only later.
     fs::write(plugin.folder.path().join("later.py"), "").expect("a file");
-    plugin.call("echo", &json!({ "n": 2 }));
+    let warned = plugin.warnings();
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert!(
+        warned[0].contains("run `raddle plugin trust org.example`"),
+        "{warned:?}"
+    );
     let output = plugin.last_output();
     assert!(output.contains("its files have changed since"), "{output}");
     assert_eq!(plugin.offered(), Vec::<String>::new());
+    assert_eq!(plugin.warnings(), Vec::<String>::new());
     plugin.raddle(&["plugin", "trust", "org.example"]);
     let (_, item) = plugin.call("echo", &json!({ "n": 3 }));
     assert_eq!(item["status"], "completed", "{item}");

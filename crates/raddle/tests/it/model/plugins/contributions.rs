@@ -12,7 +12,7 @@ const SKILL_NAME: &str = "org.example:release";
 
 impl PluginClient {
     /// Starts a thread, in which the following turns run.
-    fn new_thread(&mut self) {
+    pub(super) fn new_thread(&mut self) {
         let params = json!({ "cwd": self.client.work() });
         let response = self.request("thread/start", params);
         let id = &response["result"]["thread"]["id"];
@@ -123,6 +123,102 @@ fn clients_are_notified_when_a_plugin_with_skills_is_disabled() {
     plugin.client.until(|it| it["method"] == "skills/changed");
 }
 
+/// Key of the plugin's hook.
+const HOOK: &str = "org.example:pre_tool_use:0";
+
+impl PluginClient {
+    /// Returns the entry of `hooks/list`.
+    fn hooks(&mut self) -> Value {
+        let response = self.request("hooks/list", json!({ "threadId": self.client.thread }));
+        response["result"]["data"][0].clone()
+    }
+
+    /// Calls the plugin with arguments that its hook rejects. Returns the starts of hooks, and
+    /// whether the plugin was called.
+    fn forbidden_call(&mut self) -> (Vec<Value>, bool) {
+        self.begin("echo", &json!({ "forbidden": true }));
+        let messages = self.client.until(|it| it["method"] == "turn/completed");
+        let started = messages.iter().filter(|it| it["method"] == "hook/started");
+        let is_called = |it: &Value| {
+            it["method"] == "item/completed"
+                && it["params"]["item"]["result"]["structuredContent"]["forbidden"] == true
+        };
+        let runs = started.map(|it| it["params"]["run"].clone());
+        (runs.collect(), messages.iter().any(is_called))
+    }
+}
+
+#[test]
+fn a_hook_of_a_plugin_is_shown_as_the_plugins_and_can_be_disabled() {
+    let mut plugin = PluginClient::start();
+    let folder = fs::canonicalize(plugin.folder.path()).expect("a folder");
+    let manifest = folder.join("plugin.toml");
+    let listed = plugin.hooks();
+    assert_eq!(listed["hooks"].as_array().map(Vec::len), Some(1));
+    for (member, value) in [
+        ("handlerType", json!("mcpTool")),
+        ("server", json!("org.example")),
+        ("tool", json!("check")),
+        ("key", json!(HOOK)),
+        ("eventName", json!("preToolUse")),
+        ("matcher", json!("plugin__.*")),
+        ("source", json!("plugin")),
+        ("sourcePath", json!(manifest)),
+        ("pluginId", json!("org.example")),
+        ("trustStatus", json!("trusted")),
+        ("enabled", json!(true)),
+        ("isManaged", json!(false)),
+        ("timeoutSec", json!(60)),
+        ("displayOrder", json!(0)),
+    ] {
+        assert_eq!(listed["hooks"][0][member], value, "{member}: {listed}");
+    }
+    let summary = json!([{ "eventName": "preToolUse", "key": HOOK }]);
+    assert_eq!(plugin.detail()["hooks"], summary);
+
+    let (runs, is_called) = plugin.forbidden_call();
+    assert!(!is_called);
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    for (member, value) in [
+        ("source", json!("plugin")),
+        ("handlerType", json!("mcpTool")),
+        ("sourcePath", json!(manifest)),
+        ("displayOrder", json!(0)),
+    ] {
+        assert_eq!(runs[0][member], value, "{member}: {runs:?}");
+    }
+
+    let set_enabled = |is_enabled: bool| {
+        json!({
+            "keyPath": format!("hooks.state.\"{HOOK}\".enabled"),
+            "value": is_enabled, "mergeStrategy": "replace",
+        })
+    };
+    plugin.request("config/value/write", set_enabled(false));
+    assert_eq!(plugin.hooks()["hooks"][0]["enabled"], false);
+    assert_eq!(plugin.forbidden_call(), (Vec::new(), true));
+    plugin.request("config/value/write", set_enabled(true));
+    assert!(!plugin.forbidden_call().1);
+
+    // The files are no longer the trusted ones.
+    fs::write(folder.join("later.py"), "").expect("a file");
+    let listed = plugin.hooks();
+    assert_eq!(listed["hooks"], json!([]), "{listed}");
+    let warning = listed["warnings"][0].as_str().unwrap_or_default();
+    assert!(
+        warning.contains("raddle plugin trust org.example"),
+        "{listed}"
+    );
+
+    // Nothing remains that would disable the hook of another installation.
+    plugin.request("config/value/write", set_enabled(false));
+    let file = plugin.client.server.home().join("config.toml");
+    let text = || fs::read_to_string(&file).expect("a configuration");
+    assert!(text().contains(HOOK), "{}", text());
+    plugin.raddle(&["plugin", "remove", "org.example"]);
+    assert!(!text().contains("org.example"), "{}", text());
+}
+
 /// Name of the MCP server for users and the model.
 const SERVER: &str = "org_example_inspector";
 
@@ -173,6 +269,7 @@ fn an_mcp_server_of_a_plugin_runs_confined_while_the_plugin_is_enabled_and_trust
     let folder = fs::canonicalize(plugin.folder.path()).expect("a folder");
     let status = plugin.server_status();
     assert!(status["tools"]["inspect"].is_object(), "{status}");
+    assert_eq!(status["pluginId"], "org.example", "{status}");
     assert_eq!(plugin.detail()["mcpServers"], json!([SERVER]));
     let list = plugin.raddle(&["plugin", "list"]);
     assert!(

@@ -207,6 +207,33 @@ fn an_event_of_a_plugin_reaches_the_clients_of_its_call_and_forges_no_item() {
 }
 
 #[test]
+fn an_event_that_names_its_call_reaches_the_thread_of_that_call() {
+    let mut plugin = PluginClient::start_with(&extended());
+    let first = json!(plugin.client.thread);
+    plugin.begin("hang", &json!({}));
+    let is_event = |it: &Value| it["method"] == "plugin/event";
+    let messages = plugin.client.until(is_event);
+    let event = &messages.last().expect("an event")["params"];
+    assert_eq!((&event["threadId"], &event["params"]), (&first, &json!({})));
+
+    // The call of the first thread is open.
+    plugin.new_thread();
+    let second = json!(plugin.client.thread);
+    assert_ne!(first, second);
+    let named = json!({ "events": 2, "named": true });
+    let messages = echo_turn(&mut plugin, &named);
+    let number = |it: &Value| it["params"]["params"]["number"].as_u64();
+    let numbers: Vec<_> = events(&messages).into_iter().map(number).collect();
+    assert_eq!(numbers, [Some(0), Some(1)]);
+    for event in events(&messages) {
+        assert_eq!(event["threadId"], second, "{event}");
+        assert_eq!(event["params"]["call_id"], Value::Null, "{event}");
+    }
+    let messages = echo_turn(&mut plugin, &json!({ "events": 2 }));
+    assert_eq!(events(&messages), Vec::<&Value>::new());
+}
+
+#[test]
 fn events_beyond_the_limit_are_counted() {
     let mut plugin = PluginClient::start_with(&extended());
     let (mut sent, mut received, mut dropped) = (0, 0, 0);
