@@ -15,6 +15,7 @@ pub mod methods;
 mod names;
 mod paths;
 mod programs;
+mod served;
 mod sizes;
 mod stdout;
 mod string_errors;
@@ -48,6 +49,7 @@ pub fn run(root: &Path) -> Result<()> {
         ("a page per error code", errors::check(&tree)),
         ("errors of public functions", string_errors::check(&tree)),
         ("the frozen core of the protocol", frozen::check(&tree)),
+        ("the README's number of methods", served::check(&tree)),
         ("links", links::check(&tree)),
         ("every page has its place", docs::contents::check(&tree)),
         (

@@ -79,7 +79,7 @@ pub fn crash(root: &Path, cache: &Cache) -> Result<()> {
         );
     }
     trial(root, cache, FULL_SIZE, &["crash"])?
-        .minutes(45)
+        .minutes(90)
         .go()?;
     trial(root, cache, FULL_SIZE, &["faults"])?.minutes(15).go()
 }

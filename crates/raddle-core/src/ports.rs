@@ -1,5 +1,6 @@
 //! The outside world as the rules see it: small traits that every implementation honours in full.
 
+mod checkpoints;
 mod hooks;
 mod mcp;
 mod model;
@@ -12,6 +13,12 @@ mod summary;
 mod tools;
 mod webhook;
 
+pub use checkpoints::{
+    ChangeAuthor, Checkpoint, CheckpointDiff, CheckpointError, CheckpointGap, CheckpointRange,
+    CheckpointState, Checkpoints, ConflictReason, DiffHunk, FileConflict, FileDiff,
+    FileDiffContent, FileDiffKind, FileRestore, NoCheckpoints, RestoreEffect, RestoreFiles,
+    RestoredFile,
+};
 pub use hooks::{
     HookCall, HookEntry, HookEvent, HookLayer, HookObserver, HookOutcome, HookRuling, HookRun,
     HookRunEnd, HookRunStatus, Hooks, NoHooks,
@@ -24,7 +31,7 @@ pub use model::{FreeformSpec, Model, ModelAnswer, ModelEvent, Prompt, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Page, PageCursor, PageQuery, TurnEntry};
 pub use plugin_acts::{ActApprover, NoPluginActs, NotApproved, PluginAct, PluginActs};
 pub use plugins::{
-    ManifestSummary, NoPlugins, PluginEvent, PluginEventListener, PluginRequest,
+    ManifestSummary, NoPlugins, PluginEvent, PluginEventListener, PluginHookSummary, PluginRequest,
     PluginRequestError, PluginSkill, PluginSnapshot, Plugins,
 };
 pub use rulebook::{AmendError, Rulebook};

@@ -246,6 +246,26 @@ methods! {
     "thread/rollback" => ThreadRollback(ThreadRollbackParams) -> ThreadRollbackResponse,
         Useful, Stable, lane(thread(thread_id));
 
+    /// Lists the checkpoints of a thread: the file changes of its turns.
+    "thread/checkpoint/list" => ThreadCheckpointList(ThreadCheckpointListParams) -> ThreadCheckpointListResponse,
+        Useful, Stable, lane(thread(thread_id)), safe(reads, repeatable);
+
+    /// Returns which files a restore would change.
+    "thread/checkpoint/preview" => ThreadCheckpointPreview(ThreadCheckpointPreviewParams) -> ThreadCheckpointPreviewResponse,
+        Useful, Stable, lane(thread(thread_id)), safe(reads, repeatable);
+
+    /// Restores the files, the conversation or both to their state before a checkpoint.
+    "thread/checkpoint/restore" => ThreadCheckpointRestore(ThreadCheckpointRestoreParams) -> ThreadCheckpointRestoreResponse,
+        Useful, Stable, lane(thread(thread_id)), idempotency_key(client_request_id);
+
+    /// Reads the file changes of a turn.
+    "turn/diff/read" => TurnDiffRead(TurnDiffReadParams) -> TurnDiffReadResponse,
+        Useful, Stable, lane(thread(thread_id)), safe(reads, repeatable);
+
+    /// Reads the file changes of some checkpoints together.
+    "thread/diff/read" => ThreadDiffRead(ThreadDiffReadParams) -> ThreadDiffReadResponse,
+        Useful, Stable, lane(thread(thread_id)), safe(reads, repeatable);
+
     /// Searches threads by text.
     "thread/search" => ThreadSearch(ThreadSearchParams) -> ThreadSearchResponse,
         Useful, Experimental, lane(free), safe(reads, repeatable);

@@ -3,6 +3,7 @@
 pub(crate) mod accounts;
 pub(crate) mod agent_deps;
 pub(crate) mod catalogue;
+pub(crate) mod checkpoints;
 pub(crate) mod config_loader;
 pub(crate) mod config_problems;
 pub(crate) mod files;
@@ -30,7 +31,7 @@ use raddle_agent::Threads;
 use raddle_config::{
     CommandConfig, Config, ConfigError, HookConfig, McpConfig, PluginConfig, Providers, State,
 };
-use raddle_core::ports::{McpServers, Plugins};
+use raddle_core::ports::{Checkpoints, McpServers, Plugins};
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 use tokio::sync::oneshot;
 
@@ -78,6 +79,8 @@ pub(crate) struct ServerState {
     pub(crate) mcp: Arc<dyn McpServers>,
     /// The plugins whose tools the threads use.
     pub(crate) plugins: Arc<dyn Plugins>,
+    /// The checkpoints of the files that turns change.
+    pub(crate) checkpoints: Arc<dyn Checkpoints>,
     /// Starts the processes of clients.
     pub(crate) launcher: Launcher,
     /// The sandbox around these processes.
@@ -127,6 +130,7 @@ impl ServerState {
             threads,
             mcp,
             plugins,
+            checkpoints,
         } = parts.into();
         skill_roots.set_plugins(plugins.clone());
         let announcer = threads.clone();
@@ -150,6 +154,7 @@ impl ServerState {
             threads,
             mcp,
             plugins,
+            checkpoints,
             launcher,
             sandbox,
             panicked_connections: AtomicU64::new(0),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use raddle_config::{ConfigWriteError, SettingError};
 use raddle_core::TurnKind;
-use raddle_core::ports::{McpError, PluginRequestError};
+use raddle_core::ports::{CheckpointError, McpError, PluginRequestError};
 use raddle_protocol::{CodexErrorInfo, NonSteerableTurnKind, NotSteerable, TurnError};
 use raddle_rpc::{ErrorObject, Id, code};
 use raddle_sandbox::{ConfinementError, HoldError, SandboxRefusal, StartError};
@@ -22,6 +22,9 @@ const RETRY_AFTER_MS: u64 = 100;
 
 /// Retry delay for storage that is unavailable.
 const STORAGE_RETRY_AFTER_MS: u64 = 1000;
+
+/// Retry delay for a folder in which a tool runs.
+const FILES_BUSY_RETRY_AFTER_MS: u64 = 1000;
 
 /// Reason why a request failed.
 #[derive(Debug)]
@@ -107,6 +110,8 @@ pub(crate) enum WireError {
         /// The maximum size of a response.
         message_bytes_max: u64,
     },
+    /// Checkpoints that cannot be read or restored.
+    Checkpoint(CheckpointError),
     /// A command that cannot be confined as required.
     NotSandboxed(SandboxRefusal),
     /// A command whose output exceeds the limit of a response.
@@ -152,6 +157,12 @@ impl From<ConfinementError> for WireError {
                 Self::Refused(busy.to_string().into())
             }
         }
+    }
+}
+
+impl From<CheckpointError> for WireError {
+    fn from(error: CheckpointError) -> Self {
+        Self::Checkpoint(error)
     }
 }
 
@@ -316,6 +327,7 @@ impl From<WireError> for ErrorObject {
             .with_data(
                 json!({ "errorInfo": "file_too_large", "bytes": bytes, "bytesMax": bytes_max }),
             ),
+            WireError::Checkpoint(error) => checkpoint(&error),
             WireError::NotSandboxed(refused) => invalid(refused.to_string().into())
                 .with_data(json!({ "errorInfo": "sandbox_unavailable" })),
             WireError::OutputTooLarge { bytes_max } => invalid(
@@ -342,6 +354,38 @@ impl From<WireError> for ErrorObject {
             ),
         }
     }
+}
+
+/// Returns the error for checkpoints that cannot be read or restored.
+fn checkpoint(error: &CheckpointError) -> ErrorObject {
+    let (code, data) = match error {
+        CheckpointError::NoSuchCheckpoint => (
+            code::INVALID_REQUEST,
+            json!({ "errorInfo": "no_such_checkpoint" }),
+        ),
+        CheckpointError::NoCheckpointOfTurn => (
+            code::INVALID_REQUEST,
+            json!({ "errorInfo": "no_checkpoint_of_turn" }),
+        ),
+        CheckpointError::OtherFolder(first, second) => (
+            code::INVALID_REQUEST,
+            json!({ "errorInfo": "other_folder", "folders": [first, second] }),
+        ),
+        CheckpointError::Expired => (
+            code::INVALID_REQUEST,
+            json!({ "errorInfo": "checkpoint_expired" }),
+        ),
+        CheckpointError::Disabled => (
+            code::INVALID_REQUEST,
+            json!({ "errorInfo": "checkpoints_disabled" }),
+        ),
+        CheckpointError::Busy(_) => (
+            code::OVERLOADED,
+            json!({ "errorInfo": "files_busy", "retryAfterMs": FILES_BUSY_RETRY_AFTER_MS }),
+        ),
+        CheckpointError::Failed(_) => (code::INTERNAL, json!({ "errorInfo": "storage" })),
+    };
+    ErrorObject::new(code, error.to_string()).with_data(data)
 }
 
 /// Returns the error for a running turn that accepts no input. Its data is a turn error.

@@ -4,10 +4,11 @@
 //! authorisation, and none runs anything outside the thread's sandbox unless exactly that was
 //! authorised.
 //!
-//! Below: `raddle-config`, `raddle-core` and `raddle-sandbox`. Above: `raddle-providers`, and
+//! Below: `raddle-config`, `raddle-core`, `raddle-sandbox` and `raddle-workspace`. Above: `raddle-providers`, and
 //! `raddle`, which hands them to the agent.
 
 mod arguments;
+mod checkpoints;
 mod command;
 mod file_call;
 pub mod files;
@@ -22,6 +23,8 @@ mod tool_deps;
 mod truncation;
 mod turn_diffs;
 
+pub use checkpoints::{CheckpointOptions, CheckpointedTools, FileCheckpoints, remove_checkpoints};
 pub use command::workspaces;
 pub use registry::{BuiltInTools, Options};
 pub use tool_deps::{HostsError, Operator};
+pub use turn_diffs::TurnDiffs;

@@ -187,12 +187,17 @@ impl BuiltInTools {
             own,
             path,
             terminals: Terminals::default(),
-            diffs: TurnDiffs::default(),
+            diffs: Arc::default(),
             notices: SentNotices::default(),
         };
         Self {
             inner: Arc::new(inner),
         }
+    }
+
+    /// Returns the changes of file tools in running turns.
+    pub fn turn_diffs(&self) -> Arc<TurnDiffs> {
+        self.inner.diffs.clone()
     }
 
     /// Returns the item and the intent of a call; `None` if no tool has its name. It may block on

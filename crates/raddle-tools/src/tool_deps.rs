@@ -45,6 +45,6 @@ pub(crate) struct ToolDeps {
     pub(crate) own: Vec<PathBuf>,
     pub(crate) path: SearchPath,
     pub(crate) terminals: Terminals,
-    pub(crate) diffs: TurnDiffs,
+    pub(crate) diffs: Arc<TurnDiffs>,
     pub(crate) notices: SentNotices,
 }

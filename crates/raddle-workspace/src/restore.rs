@@ -67,6 +67,8 @@ pub struct RestorePlan {
     pub conflicts: Vec<RestoreConflict>,
     /// The state from which it starts. A restore to it reverses this one.
     pub current: Snapshot,
+    /// The state of the paths to which it leads.
+    pub target: Snapshot,
     /// Folders to remove if they are empty, with the mode to give them if the restore fails.
     folders_before: BTreeMap<WorkspacePath, u32>,
     /// Folders to make if they are missing.
@@ -95,6 +97,7 @@ impl Workspace {
             folders_before: BTreeMap::new(),
             folders_after: BTreeMap::new(),
             current,
+            target: request.to.clone(),
         };
         for path in request.paths {
             plan.add(request, path);

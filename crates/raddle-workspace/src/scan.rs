@@ -234,7 +234,8 @@ impl<'a> Scanner<'a> {
                 self.depth -= 1;
                 match walked? {
                     Ok(now) => {
-                        builder.add_folder(name, previous, mode, now);
+                        let stamp = Stamp::new(&stat, self.started_ns);
+                        builder.add_folder(name, previous, mode, stamp, now);
                         return Ok(());
                     }
                     // Another entry took its place.

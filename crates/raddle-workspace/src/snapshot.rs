@@ -151,7 +151,11 @@ impl Snapshot {
         if self.entry(path).is_some() {
             return true;
         }
-        let is_named = || self.named.iter().any(|it| path.is_within(it));
+        // A look at a named path is also one at each folder above it: this one was absent then.
+        let is_named = || {
+            let mut named = self.named.iter();
+            named.any(|it| path.is_within(it) || it.is_within(path))
+        };
         let mut gaps = self.gaps.iter().filter(|gap| {
             let within = |it: &WorkspacePath| is_within(path.as_bytes(), it.as_bytes());
             gap.path.as_ref().is_none_or(within)
@@ -170,18 +174,30 @@ impl Snapshot {
         changes
     }
 
-    /// Returns when the kernel last changed a file or a link; `None` for all else, and in a snapshot
-    /// that was loaded or composed.
-    pub fn changed_at(&self, path: &WorkspacePath) -> Option<SystemTime> {
-        let mut folder = &self.root;
-        let mut components = path.components().peekable();
-        while let Some(name) = components.next() {
+    /// Returns when a file or a link got its content or its place here, compared with an earlier
+    /// snapshot; `None` if that is not known, as in a snapshot that was loaded or composed.
+    ///
+    /// A file in a folder that was moved keeps its own times, so those of folders that were not in
+    /// this place before count too.
+    pub fn arrived_at(&self, path: &WorkspacePath, earlier: &Self) -> Option<SystemTime> {
+        let (mut folder, mut before) = (&self.root, Some(&earlier.root));
+        let mut at = None;
+        for name in path.components() {
             let item = folder.item(name)?;
-            match (&item.node, components.peek()) {
-                (Node::Leaf(_), None) => return item.stamp.changed_at(),
-                (Node::Folder { folder: inner, .. }, Some(_)) => folder = inner,
-                _ => return None,
+            let known = before.and_then(|it| it.item(name));
+            match &item.node {
+                Node::Leaf(_) => return at.max(item.stamp.changed_at()),
+                Node::Folder { folder: inner, .. } => {
+                    if !known.is_some_and(|it| it.stamp.is_same_inode(&item.stamp)) {
+                        at = at.max(item.stamp.changed_at());
+                    }
+                    folder = inner;
+                }
             }
+            before = match known.map(|it| &it.node) {
+                Some(Node::Folder { folder, .. }) => Some(folder),
+                _ => None,
+            };
         }
         None
     }

@@ -223,6 +223,10 @@ impl Store {
         self.snapshots_folder().join(id.to_string())
     }
 
+    pub fn has_snapshot(&self, id: SnapshotId) -> bool {
+        self.snapshot_path(id).exists()
+    }
+
     pub fn snapshot(&self, id: SnapshotId) -> Result<Snapshot, Error> {
         let path = self.snapshot_path(id);
         let bytes = match fs::read(&path) {

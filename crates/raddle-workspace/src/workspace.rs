@@ -210,6 +210,11 @@ impl Workspace {
         self.store.snapshot(id)
     }
 
+    /// Reports whether a snapshot is stored. It is not read.
+    pub fn has(&self, id: SnapshotId) -> bool {
+        self.store.has_snapshot(id)
+    }
+
     /// Lists the stored snapshots, oldest first.
     pub fn snapshots(&self) -> Result<Vec<StoredSnapshot>, Error> {
         self.store.snapshots()

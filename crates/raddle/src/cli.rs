@@ -17,6 +17,7 @@ mod sandbox;
 mod shell;
 mod shim;
 mod thread;
+mod undo;
 
 pub(crate) use config::{ConfigCommand, ConfigGet, ConfigList};
 pub(crate) use daemon::{Daemon, DaemonCommand, DaemonStart, DaemonStatus, DaemonStop};
@@ -43,6 +44,7 @@ pub(crate) use thread::{
     ThreadCommand, ThreadDelete, ThreadExport, ThreadImport, ThreadList, ThreadShow,
     ThreadUnarchive, ThreadVerify,
 };
+pub(crate) use undo::{Diff, Undo};
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -115,6 +117,21 @@ pub(crate) enum Command {
     /// List, show, check, copy, restore and delete stored threads
     #[command(subcommand)]
     Thread(ThreadCommand),
+    /// Print the file changes of a turn as a diff
+    ///
+    /// Prints a unified diff of the last turn that changed files. On a terminal it has colours, and
+    /// characters that could control the terminal are escaped; elsewhere `git apply -R` can read
+    /// it. The exit status is 1 if there is no such turn. docs/diffs.md describes the checkpoints.
+    Diff(Diff),
+    /// Restore the files that the last turn changed
+    ///
+    /// Lists the files and asks before it changes them. A file that changed since is a conflict and
+    /// stays as it is. The conversation does not change. A repeated undo goes back one more turn.
+    /// Works beside a running server, which stops a running turn of the thread first.
+    ///
+    /// Exit status: 0 restored; 1 nothing to restore, a conflict, not confirmed, or a failure; 2
+    /// invalid arguments. See docs/diffs.md.
+    Undo(Undo),
     /// Run a command inside the sandbox
     ///
     /// By default the command can read every file that you can and write the folder it starts in,

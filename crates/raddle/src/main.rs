@@ -9,6 +9,7 @@ mod config;
 mod daemon;
 mod debug_models;
 mod demo;
+mod diff;
 mod doctor;
 mod exec;
 mod generate;
@@ -30,7 +31,9 @@ mod sandbox;
 mod shell;
 mod shim;
 mod thread;
+mod thread_server;
 mod threads;
+mod undo;
 mod webhook;
 mod welcome;
 
@@ -69,6 +72,8 @@ fn main() -> ExitCode {
         Command::Exec(args) => exec::run(overrides, *args),
         Command::Daemon(args) => daemon::run(overrides, *args),
         Command::Thread(command) => thread::run(command),
+        Command::Diff(args) => diff::run(&args),
+        Command::Undo(args) => undo::run(&args),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Doctor(args) => doctor::run(overrides, args),
         Command::Judge(args) => judge::run(overrides, &args),

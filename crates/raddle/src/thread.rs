@@ -5,7 +5,7 @@ mod export;
 mod import;
 mod list;
 mod show;
-mod time;
+pub(crate) mod time;
 mod unarchive;
 mod verify;
 
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
 use raddle_core::ThreadId;
-use raddle_core::ports::ReadError;
+use raddle_core::ports::{ListQuery, ReadError};
 use raddle_store::Archive;
 
 use crate::cli::ThreadCommand;
@@ -40,7 +40,7 @@ pub(crate) fn run(command: ThreadCommand) -> Result<ExitCode> {
 }
 
 /// Reports invalid arguments.
-fn usage(what: &str) -> ExitCode {
+pub(crate) fn usage(what: &str) -> ExitCode {
     log::print_line(&format!("raddle: {what}"));
     ExitCode::from(USAGE)
 }
@@ -79,6 +79,30 @@ fn find(archive: &Archive, id: &str) -> Result<ThreadId> {
         [thread] => Ok(*thread),
         _ => bail!("more than one thread has an id that begins with {id}; give more of it"),
     }
+}
+
+/// Returns the thread with this prefix of its id, or the newest one of the current folder.
+pub(crate) fn named_or_newest(id: Option<&str>) -> Result<ThreadId> {
+    let folder = Home::find()?.threads();
+    let archive = open_existing(&folder)?;
+    if let Some(id) = id {
+        return find(&archive, id);
+    }
+    let cwd = std::env::current_dir().context("cannot find out the current folder")?;
+    let query = ListQuery {
+        cwds: vec![cwd.to_string_lossy().into_owned()],
+        limit: 1,
+        ..ListQuery::default()
+    };
+    let page = archive.list(&query);
+    let page = page.map_err(|error| unreadable(&folder, error))?;
+    let newest = page.entries.first().with_context(|| {
+        format!(
+            "no thread has the folder {}; give --thread ID, see `raddle thread list`",
+            cwd.display()
+        )
+    })?;
+    Ok(newest.thread)
 }
 
 /// Describes the failure of one thread, with advice.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use raddle_agent::{Liveness, Options, Threads};
 use raddle_config::CommandConfig;
+use raddle_config::clock::now;
 use raddle_core::policy::{Amendment, Layer, PathPattern, Policy};
 use raddle_core::ports::{
     AmendError, AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page,
@@ -16,13 +17,14 @@ use raddle_plugin::{
     InstalledHooks, McpRegistry, McpTools, NetworkAccess, PluginModels, PluginRegistry,
     PluginTools, ProcessStarter,
 };
-use raddle_providers::clock::now;
 use raddle_providers::{ConfiguredModels, VendorClient};
 use raddle_rpc::{Connection, DialError, PeerListener, dial};
 use raddle_sandbox::{SandboxService, Tier, egress};
 use raddle_server::{AgentDeps, AgentParts, Peers};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
-use raddle_tools::{BuiltInTools, HostsError, Operator};
+use raddle_tools::{
+    BuiltInTools, CheckpointOptions, CheckpointedTools, FileCheckpoints, HostsError, Operator,
+};
 use tokio::sync::{OnceCell, mpsc, watch};
 
 use crate::rules::RuleStore;
@@ -41,6 +43,7 @@ pub(crate) fn open(
     peer_connections: mpsc::Sender<Connection>,
 ) -> AgentParts {
     let command_rules = CommandRules::of(&deps, rules.clone());
+    let commands = deps.commands.clone();
     let starter = starter_for(&deps, &command_rules);
     let built_in = tools_for(&deps, command_rules);
     let AgentDeps {
@@ -55,8 +58,16 @@ pub(crate) fn open(
     let plugins = PluginRegistry::new(plugins, starter.clone(), home);
     let mcp = McpRegistry::new(mcp, starter.clone(), home, plugins.mcp_servers());
     let hooks = InstalledHooks::new(hooks, starter, plugins.clone());
-    let tools = McpTools::new(Arc::new(built_in), mcp.clone());
+    let tools = McpTools::new(Arc::new(built_in.clone()), mcp.clone());
     let tools = PluginTools::new(Arc::new(tools), plugins.clone());
+    let checkpoints = FileCheckpoints::new(CheckpointOptions {
+        folder: checkpoints_folder(home),
+        too_wide: user_homes(),
+        holds: sandbox_service.holds().clone(),
+        clock: now,
+        is_enabled: Box::new(move || commands.has_checkpoints()),
+    });
+    let tools = CheckpointedTools::new(Arc::new(tools), built_in.turn_diffs(), checkpoints.clone());
     let models = ConfiguredModels::new(providers.clone(), vendor_client);
     let models = PluginModels::new(Arc::new(models), providers, plugins.clone());
     let folder = folder(home);
@@ -93,6 +104,7 @@ pub(crate) fn open(
         threads,
         mcp: Arc::new(mcp),
         plugins: Arc::new(plugins),
+        checkpoints: Arc::new(checkpoints),
     }
 }
 
@@ -147,6 +159,18 @@ pub(crate) fn local_peers(home: &Path) -> Arc<dyn Peers> {
 /// The folder of a home's threads.
 fn folder(home: &Path) -> PathBuf {
     home.join("threads")
+}
+
+/// The user's home, by its name and by its real path.
+fn user_homes() -> Vec<PathBuf> {
+    let named = std::env::home_dir();
+    let real = named.as_ref().and_then(|it| it.canonicalize().ok());
+    named.into_iter().chain(real).collect()
+}
+
+/// The folder of a home's checkpoints.
+pub(crate) fn checkpoints_folder(home: &Path) -> PathBuf {
+    home.join("checkpoints")
 }
 
 /// The configuration and the rules for commands.

@@ -27,6 +27,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
         &[
             "docs/models/",
             "docs/policy.md",
+            "docs/diffs.md",
             "docs/mcp.md",
             "docs/hooks.md",
             "docs/plugins.md",
@@ -42,6 +43,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
         "Reference",
         &[
             "docs/config.md",
+            "docs/plugins-reference.md",
             "docs/reference/",
             "docs/errors/",
             "docs/frames.md",

@@ -166,6 +166,7 @@ impl Task {
             gate: self.shared.tool_gate.clone(),
             hooks: hooks.clone(),
             turn: turn.clone(),
+            is_ephemeral: thread.is_ephemeral(),
             item: open.item.clone(),
             settings: settings.clone(),
             granted: thread.granted(),
@@ -178,6 +179,7 @@ impl Task {
         let job = ToolJob {
             thread: self.id,
             turn,
+            is_ephemeral: thread.is_ephemeral(),
             item: open.item.clone(),
             settings,
             authorization: None,

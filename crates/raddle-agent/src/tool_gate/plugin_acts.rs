@@ -28,6 +28,7 @@ pub(crate) struct CallContext {
     pub(crate) gate: Arc<ToolGate>,
     pub(crate) hooks: HookRunner,
     pub(crate) turn: TurnId,
+    pub(crate) is_ephemeral: bool,
     pub(crate) item: Item,
     /// Settings of the turn, without granted permissions.
     pub(crate) settings: Settings,
@@ -95,6 +96,7 @@ impl CallContext {
         let job = ToolJob {
             thread: self.hooks.thread,
             turn: self.turn.clone(),
+            is_ephemeral: self.is_ephemeral,
             item: Item {
                 body,
                 call: Some(call),

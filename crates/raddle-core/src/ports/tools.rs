@@ -119,6 +119,8 @@ pub struct ToolJob {
     pub thread: ThreadId,
     /// Turn that the call belongs to.
     pub turn: TurnId,
+    /// Whether the thread exists in memory only, so that nothing of it may be stored.
+    pub is_ephemeral: bool,
     /// Item that shows the call, and contains it.
     pub item: Item,
     /// Settings of the turn.

@@ -446,6 +446,11 @@ impl Thread {
         self.name.as_deref()
     }
 
+    /// Whether the thread exists in memory only.
+    pub fn is_ephemeral(&self) -> bool {
+        self.identity.as_ref().is_some_and(|it| it.ephemeral)
+    }
+
     /// Whether ordinary lists hide it.
     pub fn is_archived(&self) -> bool {
         self.archived

@@ -32,6 +32,9 @@ const READS: &[&str] = &[
     "plugin/read",
     "skills/list",
     "thread/backgroundTerminals/list",
+    "thread/checkpoint/list",
+    "thread/checkpoint/preview",
+    "thread/diff/read",
     "thread/goal/get",
     "thread/items/list",
     "thread/items/read",
@@ -44,6 +47,7 @@ const READS: &[&str] = &[
     "thread/turns/list",
     "thread/unsubscribe",
     "threadSection/list",
+    "turn/diff/read",
 ];
 
 /// Requests that may be sent again without an idempotency key.
@@ -71,6 +75,9 @@ const REPEATABLE: &[&str] = &[
     "server/diagnostics",
     "skills/list",
     "thread/backgroundTerminals/list",
+    "thread/checkpoint/list",
+    "thread/checkpoint/preview",
+    "thread/diff/read",
     "thread/goal/get",
     "thread/items/list",
     "thread/items/read",
@@ -83,6 +90,7 @@ const REPEATABLE: &[&str] = &[
     "thread/turns/list",
     "thread/unsubscribe",
     "threadSection/list",
+    "turn/diff/read",
 ];
 
 /// Requests about a thread that the owner of the thread need not serve.

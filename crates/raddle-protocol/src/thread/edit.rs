@@ -212,7 +212,7 @@ pub struct ThreadShellCommandParams {
 pub struct ThreadShellCommandResponse {}
 
 /// Params of `thread/revert`, which drops the newest turns of a thread. A running turn is
-/// interrupted. Files in the workspace are not changed.
+/// interrupted. Files in the workspace change only if `what` says so.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadRevertParams {
@@ -220,6 +220,10 @@ pub struct ThreadRevertParams {
     pub thread_id: ThreadId,
     /// The first turn to drop; all later turns are dropped too.
     pub before_turn_id: TurnId,
+    /// Parts of the thread that return to their state before that turn; absent means
+    /// `conversation`. With `files` no turn is dropped. Raddle extension.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what: Option<RestoreScope>,
     /// Idempotency key, chosen by the client: the server executes repeated requests with the same
     /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -227,7 +231,7 @@ pub struct ThreadRevertParams {
     pub client_request_id: Option<String>,
 }
 
-/// Result of `thread/revert`. `thread/reverted` follows it.
+/// Result of `thread/revert`. `thread/reverted` follows it if turns were dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadRevertResponse {
@@ -239,6 +243,13 @@ pub struct ThreadRevertResponse {
     /// Cursor for `thread/turns/list` with `desc`, to read the remaining turns from the newest
     /// back. The first page includes the turn that the cursor names. Null when no turns remain.
     pub turns_backwards_cursor: Option<String>,
+    /// Files that were restored; absent if `what` did not include files. Raddle extension.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<Vec<RestoredFile>>,
+    /// Files that changed since and stay as they are; absent if `what` did not include files.
+    /// Raddle extension.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflicts: Option<Vec<FileConflict>>,
 }
 
 /// Params of `thread/rollback`, the older form of `thread/revert`. A running turn is interrupted.

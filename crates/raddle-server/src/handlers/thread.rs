@@ -1,7 +1,9 @@
 pub(crate) mod archive;
 pub(crate) mod background_terminals;
+pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod delete;
+pub(crate) mod diff;
 pub(crate) mod fork;
 pub(crate) mod goal;
 pub(crate) mod inject_items;

@@ -1,3 +1,4 @@
+pub(crate) mod diff;
 pub(crate) mod interrupt;
 pub(crate) mod settings;
 pub(crate) mod start;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use raddle_agent::Threads;
 use raddle_config::{CommandConfig, HookConfig, McpConfig, PluginConfig, Providers};
-use raddle_core::ports::{McpServers, NoMcpServers, NoPlugins, Plugins, Skills};
+use raddle_core::ports::{
+    Checkpoints, McpServers, NoCheckpoints, NoMcpServers, NoPlugins, Plugins, Skills,
+};
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 
 /// The dependencies from which the binary builds the live threads.
@@ -41,6 +43,8 @@ pub struct AgentParts {
     pub mcp: Arc<dyn McpServers>,
     /// The plugins whose tools the threads use.
     pub plugins: Arc<dyn Plugins>,
+    /// The checkpoints of the files that turns change.
+    pub checkpoints: Arc<dyn Checkpoints>,
 }
 
 impl From<Threads> for AgentParts {
@@ -49,6 +53,7 @@ impl From<Threads> for AgentParts {
             threads,
             mcp: Arc::new(NoMcpServers),
             plugins: Arc::new(NoPlugins),
+            checkpoints: Arc::new(NoCheckpoints),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A client on the in-memory connection, for cases that a conformance conversation cannot express.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -9,11 +10,12 @@ use bytes::Bytes;
 use raddle_rpc::{
     Close, Connection, ConnectionLimits, Frame, Outgoing, Transport, WriterStep, memory,
 };
-use raddle_server::{Options, Paths, Server};
+use raddle_server::{AgentParts, Options, Paths, Server};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::checkpoints::ScriptedCheckpoints;
 use crate::player::{ClientWire, Harness};
 
 /// Timeout for everything. Only a failing test waits this long.
@@ -80,11 +82,17 @@ impl Harness {
     }
 
     pub fn open(&self) -> Server {
-        Server::open(
-            self.options(),
-            crate::script::threads(&self.model_messages()),
-        )
-        .expect("a server")
+        self.open_with(ScriptedCheckpoints::of(self))
+    }
+
+    /// Opens a server with these checkpoints.
+    pub fn open_with(&self, checkpoints: ScriptedCheckpoints) -> Server {
+        let threads = crate::script::threads(&self.model_messages());
+        let parts = |deps| AgentParts {
+            checkpoints: Arc::new(checkpoints),
+            ..AgentParts::from(threads(deps))
+        };
+        Server::open(self.options(), parts).expect("a server")
     }
 
     /// Returns a path of the workspace as a string.

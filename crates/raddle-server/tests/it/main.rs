@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
+mod checkpoints;
 mod client;
 mod deep_folder;
 /// This program as the keeper of commands.
@@ -112,10 +113,18 @@ mod thread {
         mod list;
         mod terminate;
     }
+    mod checkpoint {
+        mod list;
+        mod preview;
+        mod restore;
+    }
     mod compact {
         mod start;
     }
     mod delete;
+    mod diff {
+        mod read;
+    }
     mod fork;
     mod goal {
         mod clear;
@@ -149,6 +158,9 @@ mod thread {
     mod unsubscribe;
 }
 mod turn {
+    mod diff {
+        mod read;
+    }
     mod interrupt;
     mod settings {
         mod update;

@@ -7,8 +7,10 @@
 #[path = "player/pattern.rs"]
 mod pattern;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -29,6 +31,18 @@ pub trait ClientWire {
     async fn hang_up(&mut self);
 }
 
+/// A checkpoint that the server has.
+#[derive(Clone, Debug)]
+pub struct GivenCheckpoint {
+    pub id: String,
+    pub turn: Option<String>,
+    /// The changed files, with their content before and after; none where the file is absent.
+    pub changes: BTreeMap<String, (Option<String>, Option<String>)>,
+}
+
+/// The checkpoints that the server has, oldest first.
+pub type GivenCheckpoints = Arc<Mutex<Vec<GivenCheckpoint>>>;
+
 /// Environment of a conversation: a home and a workspace of its own.
 #[derive(Debug)]
 pub struct Harness {
@@ -37,6 +51,8 @@ pub struct Harness {
     pub workspace: PathBuf,
     /// The messages of the scripted model, one for each call.
     pub says: Vec<String>,
+    /// The checkpoints of the thread.
+    pub checkpoints: GivenCheckpoints,
 }
 
 impl Harness {
@@ -48,6 +64,7 @@ impl Harness {
             home: root.join("home"),
             workspace: root.join("workspace"),
             says: Vec::new(),
+            checkpoints: GivenCheckpoints::default(),
         };
         fs::create_dir(&harness.home).expect("a home");
         fs::create_dir(&harness.workspace).expect("a workspace");
@@ -61,6 +78,25 @@ impl Harness {
 
     pub fn config(&self) -> PathBuf {
         self.home.join("config.toml")
+    }
+
+    /// Adds a checkpoint. Each change is a path with the content before; the file now has the
+    /// content after.
+    pub fn give_checkpoint(&self, id: &str, turn: Option<&str>, changes: &[(&str, Option<&str>)]) {
+        let changes = changes.iter().map(|(path, before)| {
+            let after = fs::read_to_string(self.workspace.join(path)).ok();
+            ((*path).to_owned(), (before.map(str::to_owned), after))
+        });
+        let checkpoint = GivenCheckpoint {
+            id: id.to_owned(),
+            turn: turn.map(str::to_owned),
+            changes: changes.collect(),
+        };
+        let mut checkpoints = self
+            .checkpoints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        checkpoints.push(checkpoint);
     }
 }
 
@@ -95,6 +131,7 @@ enum ConversationLine {
     GivenFile { path: String, text: String },
     GivenFolder { path: String },
     GivenConfig { text: String },
+    GivenCheckpoint { checkpoint: Value },
     ModelSays { text: String },
     Initialized { experimental: bool },
     Send(Value),
@@ -132,6 +169,9 @@ fn read_line(line: &str) -> Result<ConversationLine, String> {
             Some(("config", text)) => Ok(ConversationLine::GivenConfig {
                 text: quoted(text)?,
             }),
+            Some(("checkpoint", object)) => serde_json::from_str(object)
+                .map(|checkpoint| ConversationLine::GivenCheckpoint { checkpoint })
+                .map_err(|error| format!("not JSON: {error}")),
             Some(("folder", path)) => Ok(ConversationLine::GivenFolder {
                 path: path.to_owned(),
             }),
@@ -241,6 +281,9 @@ fn prepare(
             Err("the server has read its configuration".to_owned())
         }
         ConversationLine::GivenConfig { text } => write(harness.config(), text),
+        ConversationLine::GivenCheckpoint { checkpoint } => names
+            .fill(checkpoint)
+            .and_then(|checkpoint| give_checkpoint(harness, &checkpoint)),
         // The model got its messages before the conversation began.
         ConversationLine::ModelSays { .. } => Ok(()),
         _ => return None,
@@ -265,8 +308,25 @@ async fn play_line<W: ClientWire>(
         ConversationLine::GivenFile { .. }
         | ConversationLine::GivenFolder { .. }
         | ConversationLine::GivenConfig { .. }
+        | ConversationLine::GivenCheckpoint { .. }
         | ConversationLine::ModelSays { .. } => {}
     }
+    Ok(())
+}
+
+/// Adds a checkpoint with the members `id`, `turn` and `changes`, which has the text of each
+/// changed file before the turn, or null.
+fn give_checkpoint(harness: &Harness, checkpoint: &Value) -> Result<(), String> {
+    let id = checkpoint["id"]
+        .as_str()
+        .ok_or("a checkpoint needs an id")?;
+    let changes = checkpoint["changes"].as_object();
+    let changes = changes.ok_or("a checkpoint needs changes")?;
+    let changes: Vec<(&str, Option<&str>)> = changes
+        .iter()
+        .map(|(path, before)| (path.as_str(), before.as_str()))
+        .collect();
+    harness.give_checkpoint(id, checkpoint["turn"].as_str(), &changes);
     Ok(())
 }
 

@@ -96,6 +96,11 @@ impl TurnDiff {
 
     /// Returns the diff, as git prints it. Empty if nothing changed.
     pub fn text(&self) -> String {
+        self.text_of(|_| true)
+    }
+
+    /// Returns the diff of some files.
+    pub fn text_of(&self, is_shown: impl Fn(&Path) -> bool) -> String {
         let mut text = String::new();
         let moves: Vec<(&PathBuf, &PathBuf)> = self
             .files
@@ -103,7 +108,7 @@ impl TurnDiff {
             .filter_map(|(to, it)| Some((it.from.as_ref()?, to)))
             .filter(|(from, to)| self.is_move(from, to))
             .collect();
-        for (path, file) in &self.files {
+        for (path, file) in self.files.iter().filter(|(path, _)| is_shown(path)) {
             if moves.iter().any(|(from, _)| *from == path) {
                 continue;
             }

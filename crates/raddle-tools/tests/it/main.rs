@@ -1,5 +1,7 @@
 //! Integration tests of the tools.
 
+/// Checkpoints of turns, and undo.
+mod checkpoints;
 /// Diffs of texts with repeated lines.
 mod diff;
 /// The tools that read, list, search, write and edit.

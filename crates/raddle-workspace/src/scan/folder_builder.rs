@@ -60,6 +60,7 @@ impl<'a> FolderBuilder<'a> {
         name: &[u8],
         previous: Option<usize>,
         mode: u32,
+        stamp: Stamp,
         folder: Arc<FolderNode>,
     ) {
         if let Some(at) = previous
@@ -69,6 +70,7 @@ impl<'a> FolderBuilder<'a> {
             } = &self.item(at).node
             && *mode_before == mode
             && Arc::ptr_eq(before, &folder)
+            && self.item(at).stamp.is_same_inode(&stamp)
         {
             self.add_unchanged(at);
             return;
@@ -76,7 +78,7 @@ impl<'a> FolderBuilder<'a> {
         self.add(Item {
             name: name.into(),
             node: Node::Folder { mode, folder },
-            stamp: Stamp::none(),
+            stamp,
         });
     }
 

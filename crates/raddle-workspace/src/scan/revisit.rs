@@ -12,7 +12,7 @@ use super::{Coverage, ScanResult, Scanner};
 use crate::error::is_absent;
 use crate::opened::{kind_of, open_folder, stat_entry};
 use crate::path;
-use crate::snapshot::{FolderNode, Node};
+use crate::snapshot::{FolderNode, Node, Stamp};
 use crate::{EntryKind, Error, GapReason};
 
 impl Scanner<'_> {
@@ -112,7 +112,8 @@ impl Scanner<'_> {
             return Ok(());
         };
         let now = self.revisit_folder(Some(&opened), before.as_ref(), &inner)?;
-        builder.add_folder(name, previous, stat.st_mode & 0o777, now);
+        let stamp = Stamp::new(&stat, self.started_ns);
+        builder.add_folder(name, previous, stat.st_mode & 0o777, stamp, now);
         Ok(())
     }
 }

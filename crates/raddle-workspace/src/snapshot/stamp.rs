@@ -86,6 +86,11 @@ impl Stamp {
         self.trust == Trust::Settled && *self == trusted
     }
 
+    /// Reports whether both are stamps of one inode.
+    pub fn is_same_inode(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
     /// Reports whether all attributes are equal, whatever the trust.
     pub fn is_same_file(&self, now: &Self) -> bool {
         let trusted = Self {

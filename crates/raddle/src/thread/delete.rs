@@ -13,6 +13,7 @@ use raddle_store::{Archive, LocalJournal, NodeError, NodeLock, Options};
 use super::{find, open_existing, usage};
 use crate::cli::ThreadDelete;
 use crate::log;
+use crate::threads::checkpoints_folder;
 
 /// How much of a journal is read at a time.
 const PAGE_BYTES: usize = 1 << 20;
@@ -48,6 +49,11 @@ pub(super) fn run(folder: &Path, args: &ThreadDelete) -> Result<ExitCode> {
     runtime.block_on(journal.delete(thread))?;
     // Closing the journal checkpoints its write-ahead log, which may still hold the thread.
     drop(journal);
+    if let Some(home) = folder.parent() {
+        let checkpoints = checkpoints_folder(home);
+        let removed = raddle_tools::remove_checkpoints(&checkpoints, thread);
+        removed.context("the thread is deleted, but its checkpoints remain")?;
+    }
     log::print_line(&format!("deleted {thread}"));
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use raddle_core::Timestamp;
 const DAY_SECONDS: i64 = 86_400;
 
 /// Formats a point in time, to the second, in UTC.
-pub(super) fn utc(at: Timestamp) -> String {
+pub(crate) fn utc(at: Timestamp) -> String {
     let (year, month, day) = at.date();
     let rest = at.seconds().rem_euclid(DAY_SECONDS);
     let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);

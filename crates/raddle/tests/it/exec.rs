@@ -7,6 +7,7 @@ mod mcp;
 mod questions;
 mod signals;
 mod stdin;
+mod undo;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

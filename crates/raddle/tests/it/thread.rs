@@ -5,10 +5,12 @@ mod export_import;
 mod removal;
 mod server_views;
 mod unarchive;
+mod undo;
 mod views;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use raddle_core::ports::Blobs;
 use raddle_core::{
@@ -67,6 +69,17 @@ impl StoredHome {
     pub fn run_with(&self, arguments: &[&str], stdin: &[u8]) -> CommandOutput {
         let mut command = command(self.path());
         command.arg("thread").args(arguments);
+        Self::output_of(command, stdin)
+    }
+
+    /// Runs `raddle` with these arguments in a folder.
+    pub fn run_in(&self, folder: &Path, arguments: &[&str]) -> CommandOutput {
+        let mut command = command(self.path());
+        command.args(arguments).current_dir(folder);
+        Self::output_of(command, b"")
+    }
+
+    fn output_of(mut command: Command, stdin: &[u8]) -> CommandOutput {
         let mut child = command.spawn().expect("the binary starts");
         let mut pipe = child.stdin.take().expect("stdin");
         // A command may exit without reading it all.

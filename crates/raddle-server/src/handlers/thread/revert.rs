@@ -1,16 +1,17 @@
 //! `thread/revert`: revert a turn and those after it. A running turn is stopped first; files stay
-//! as they are.
+//! as they are, unless the request names them.
 
 use std::sync::Arc;
 
-use raddle_agent::AgentError;
 use raddle_core::view;
-use raddle_protocol::ThreadRevertResponse;
 use raddle_protocol::methods::ThreadRevert;
+use raddle_protocol::{RestoreScope, ThreadRevertResponse};
 
 use crate::call::Call;
+use crate::services::checkpoints::{RestoredParts, wire};
 use crate::services::threads::end_cursors::ends;
-use crate::services::{ServerState, threads};
+use crate::services::{ServerState, checkpoints, threads};
+use crate::wire_error::WireError;
 
 pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadRevert>) {
     let Call {
@@ -21,24 +22,40 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadRevert>) {
     let id = params.thread_id;
     let principal = threads::principal(&session);
     let threads_handle = &state.threads;
+    let refused = |error| threads::refused(id, error);
     let prepared = async {
+        let scope = params.what.unwrap_or(RestoreScope::Conversation);
+        let parts = RestoredParts::of(&scope)?;
         // First, so that an unknown turn stops nothing.
-        let turn = threads_handle.find(id, &params.before_turn_id).await?.turn;
-        threads::stop(threads_handle, id, principal.clone()).await?;
-        let remaining = ends(threads_handle, id, Some(turn.from)).await?;
-        Ok::<_, AgentError>((turn, remaining))
+        let found = threads_handle.find(id, &params.before_turn_id).await;
+        let turn = found.map_err(refused)?.turn;
+        let stopped = threads::stop(threads_handle, id, principal.clone()).await;
+        stopped.map_err(refused)?;
+        let restore = match parts.has_files() {
+            true => Some(checkpoints::restore_before(&state, id, &turn).await?),
+            false => None,
+        };
+        let turn = parts.has_conversation().then_some(turn);
+        let before = turn.as_ref().map(|it| it.from);
+        let remaining = ends(threads_handle, id, before).await.map_err(refused)?;
+        Ok::<_, WireError>((turn, restore, remaining))
     };
-    let (turn, remaining) = match prepared.await {
+    let (turn, restore, remaining) = match prepared.await {
         Ok(prepared) => prepared,
-        Err(error) => return reply.error(threads::refused(id, error)),
+        Err(error) => return reply.error(error),
     };
     let answer = reply.into_reply_to(move |done| {
         let reverted = done.map(|done| ThreadRevertResponse {
             thread: view(done.thread),
             items_backwards_cursor: remaining.items.clone(),
             turns_backwards_cursor: remaining.turns.clone(),
+            restored: restore.as_ref().map(wire::restored),
+            conflicts: restore.as_ref().map(wire::conflicts),
         });
         reverted.map_err(|error| threads::refused(id, error))
     });
-    threads_handle.revert(id, turn, principal, answer).await;
+    match turn {
+        Some(turn) => threads_handle.revert(id, turn, principal, answer).await,
+        None => checkpoints::answer_unchanged(threads_handle, id, principal, answer).await,
+    }
 }

@@ -1,0 +1,195 @@
+//! Checkpoints in requests: which one a request means, and the turn that goes with it.
+
+pub(crate) mod wire;
+
+use std::collections::HashSet;
+
+use raddle_agent::{AgentError, ReplyTo, Threads};
+use raddle_core::ports::{
+    Checkpoint, CheckpointError, FileRestore, PageQuery, ReadError, RestoreFiles, TurnEntry,
+};
+use raddle_core::{ChangeSettings, Command, Refusal, SettingsChange, ThreadId, TurnId};
+use raddle_protocol::{RestoreScope, ThreadCheckpointListParams, ThreadCheckpointListResponse};
+
+use super::ServerState;
+use super::threads::{self, cursors, lists};
+use crate::wire_error::WireError;
+
+/// Page size of the search for the turns that a request reverts.
+const TURNS: usize = 100;
+
+/// The parts of a thread that a request restores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RestoredParts {
+    Conversation,
+    Files,
+    Both,
+}
+
+impl RestoredParts {
+    /// Converts the requested scope. Rejects an unknown one, because the client relies on it.
+    pub(crate) fn of(scope: &RestoreScope) -> Result<Self, WireError> {
+        match scope {
+            RestoreScope::Conversation => Ok(Self::Conversation),
+            RestoreScope::Files => Ok(Self::Files),
+            RestoreScope::Both => Ok(Self::Both),
+            RestoreScope::Unrecognized(it) => Err(lists::unknown("what", it, RestoreScope::KNOWN)),
+        }
+    }
+
+    pub(crate) fn has_files(self) -> bool {
+        matches!(self, Self::Files | Self::Both)
+    }
+
+    pub(crate) fn has_conversation(self) -> bool {
+        matches!(self, Self::Conversation | Self::Both)
+    }
+}
+
+/// Returns a page of checkpoints, newest first. Its cursor is the id of the last one before it, so
+/// a checkpoint that is added meanwhile moves no page.
+pub(crate) fn page(
+    mut stored: Vec<Checkpoint>,
+    params: &ThreadCheckpointListParams,
+) -> Result<ThreadCheckpointListResponse, WireError> {
+    let id = params.thread_id;
+    stored.reverse();
+    let from = match &params.cursor {
+        None => 0,
+        Some(cursor) => {
+            let last =
+                cursors::position(id, cursor).map_err(|error| threads::refused(id, error))?;
+            let position = stored.iter().position(|it| it.id == last);
+            let refusal = || threads::refused(id, AgentError::Read(ReadError::BadCursor));
+            position.ok_or_else(refusal)? + 1
+        }
+    };
+    let limit = lists::limit(params.limit);
+    let rest = stored.get(from..).unwrap_or_default();
+    let page = rest.get(..limit).unwrap_or(rest);
+    let has_more = page.len() < rest.len();
+    let last = page.last().filter(|_| has_more);
+    Ok(ThreadCheckpointListResponse {
+        data: page.iter().map(wire::checkpoint).collect(),
+        next_cursor: last.map(|it| cursors::cursor(id, &it.id)),
+    })
+}
+
+/// Checks that the thread has the checkpoint. Returns its turn if the conversation is restored too.
+pub(crate) async fn turn_before(
+    state: &ServerState,
+    id: ThreadId,
+    checkpoint: &str,
+    parts: RestoredParts,
+) -> Result<Option<TurnEntry>, WireError> {
+    threads::check_exists(state, Some(id)).await?;
+    let stored = state.checkpoints.list(id).await?;
+    let found = stored.into_iter().find(|it| it.id == checkpoint);
+    let found = found.ok_or(CheckpointError::NoSuchCheckpoint)?;
+    if !parts.has_conversation() {
+        return Ok(None);
+    }
+    let Some(turn) = found.turn else {
+        return Err(WireError::Refused(
+            "the checkpoint is that of a restore, which has no turn in the conversation; restore \
+             its files alone"
+                .into(),
+        ));
+    };
+    let found = state.threads.find(id, &turn).await;
+    let found = found.map_err(|error| threads::refused(id, error))?;
+    Ok(Some(found.turn))
+}
+
+/// Restores the files to their state before a turn: before its checkpoint, or the first one of a
+/// later turn. If there is none, no file is restored. Turns that were reverted without their files
+/// count as well.
+pub(crate) async fn restore_before(
+    state: &ServerState,
+    id: ThreadId,
+    turn: &TurnEntry,
+) -> Result<FileRestore, WireError> {
+    let stored = state.checkpoints.list(id).await?;
+    let found = first_since(&state.threads, id, turn, stored).await;
+    let Some(checkpoint) = found.map_err(|error| threads::refused(id, error))? else {
+        return Ok(FileRestore::default());
+    };
+    let request = RestoreFiles {
+        checkpoint,
+        overwrite: Vec::new(),
+    };
+    Ok(state.checkpoints.restore(id, request).await?)
+}
+
+/// Returns the oldest checkpoint of this turn or of a later one.
+async fn first_since(
+    threads: &Threads,
+    id: ThreadId,
+    turn: &TurnEntry,
+    stored: Vec<Checkpoint>,
+) -> Result<Option<String>, AgentError> {
+    let later_turns = turns_since(threads, id, turn).await?;
+    for checkpoint in stored {
+        let Some(its_turn) = &checkpoint.turn else {
+            continue;
+        };
+        let is_later = later_turns.contains(its_turn)
+            // The clock may have been set back, so a turn of the history must not be an earlier one.
+            || (checkpoint.taken_at >= turn.started_at && is_reverted(threads, id, its_turn).await?);
+        if is_later {
+            return Ok(Some(checkpoint.id));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the ids of this turn and of all later ones in the history.
+async fn turns_since(
+    threads: &Threads,
+    id: ThreadId,
+    turn: &TurnEntry,
+) -> Result<HashSet<TurnId>, AgentError> {
+    let mut query = PageQuery {
+        limit: TURNS,
+        newest_first: true,
+        cursor: None,
+    };
+    let mut found = HashSet::new();
+    loop {
+        let page = threads.turns(id, query.clone()).await?;
+        for entry in page.entries {
+            if entry.from < turn.from {
+                return Ok(found);
+            }
+            found.insert(entry.turn);
+        }
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+/// Whether the turn is no longer in the history.
+async fn is_reverted(threads: &Threads, id: ThreadId, turn: &TurnId) -> Result<bool, AgentError> {
+    match threads.find(id, turn).await {
+        Ok(_) => Ok(false),
+        Err(AgentError::Refused(Refusal::NoSuchTurn)) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Answers a request that left the thread as it is. The thread stores the response if the client
+/// may retry the request.
+pub(crate) async fn answer_unchanged(
+    threads: &Threads,
+    id: ThreadId,
+    principal: Option<String>,
+    answer: ReplyTo,
+) {
+    let no_change = Command::ChangeSettings(Box::new(ChangeSettings {
+        change: SettingsChange::default(),
+        principal,
+    }));
+    threads.send_command(id, no_change, answer).await;
+}

@@ -1,0 +1,8 @@
+//! `turn/diff/read`.
+
+use crate::client::play;
+
+#[tokio::test]
+async fn conversation() {
+    play("turn/diff/read").await;
+}

@@ -1,0 +1,262 @@
+//! Restoring the files of checkpoints.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use raddle_core::ThreadId;
+use raddle_core::ports::{
+    CheckpointError, ConflictReason, FileConflict, FileRestore, RestoreEffect, RestoreFiles,
+    RestoredFile,
+};
+use raddle_sandbox::{HoldConflict, HoldError};
+use raddle_workspace::{
+    FileEntry, NoFaults, RestorePlan, RestoreRequest, RestoreStep, WorkspacePath,
+};
+
+use super::change_set::ChangeSet;
+use super::log::{LogEntry, LogState};
+use super::tracked_folder::TrackedFolder;
+use super::{Inner, load, stored_entry, view};
+use crate::shell;
+
+/// Wait of one try for files that an approved command holds.
+const HELD_WAIT: Duration = Duration::from_millis(100);
+
+/// Wait of a restore for tools in the folder.
+const BUSY_WAIT: Duration = Duration::from_secs(2);
+
+/// Time between two looks at such tools.
+const BUSY_POLL: Duration = Duration::from_millis(20);
+
+/// Returns what a restore would do.
+pub(super) fn preview(
+    inner: &Inner,
+    thread: ThreadId,
+    request: &RestoreFiles,
+) -> Result<FileRestore, CheckpointError> {
+    let entries = later_entries(inner.entries(thread)?, request)?;
+    inner.with_folder(&entries[0].folder, |folder| {
+        let planned = PlannedRestore::new(folder, &entries, request)?;
+        Ok(planned.result(None))
+    })
+}
+
+/// Restores the files, all of them or none. Waits for tools that are about to end: those of a turn
+/// that was stopped for this.
+pub(super) fn restore(
+    inner: &Inner,
+    thread: ThreadId,
+    request: &RestoreFiles,
+) -> Result<FileRestore, CheckpointError> {
+    let end = Instant::now() + BUSY_WAIT;
+    loop {
+        match restore_once(inner, thread, request) {
+            Err(CheckpointError::Busy(_)) if Instant::now() < end => std::thread::sleep(BUSY_POLL),
+            done => return done,
+        }
+    }
+}
+
+fn restore_once(
+    inner: &Inner,
+    thread: ThreadId,
+    request: &RestoreFiles,
+) -> Result<FileRestore, CheckpointError> {
+    let entries = later_entries(inner.entries(thread)?, request)?;
+    inner.with_folder(&entries[0].folder, |folder| {
+        if folder.is_busy() {
+            return Err(CheckpointError::Busy(
+                "a tool of this or another thread runs in the folder: interrupt it or wait, and \
+                 restore again"
+                    .to_owned(),
+            ));
+        }
+        let planned = PlannedRestore::new(folder, &entries, request)?;
+        if planned.plan.steps.is_empty() {
+            return Ok(planned.result(None));
+        }
+        let files = planned.plan.steps.iter();
+        let files: Vec<PathBuf> = files.map(|it| folder.root.join(it.path.as_path())).collect();
+        let holds = &inner.options.holds;
+        let _claim = match holds.claim_files("a restore of files", &files, HELD_WAIT) {
+            Ok(claim) => claim,
+            Err(HoldError::Busy(HoldConflict { path, about })) => {
+                return Err(CheckpointError::Busy(format!(
+                    "{} is held by an approved command that runs outside the sandbox: {}. End it or \
+                     wait for it, and restore again",
+                    path.display(),
+                    shell::display_line(&about)
+                )));
+            }
+            Err(error) => return Err(CheckpointError::Failed(error.to_string())),
+        };
+        // The checkpoint comes first: after the death of the process the restore is completed, and
+        // must have one.
+        let id = inner.next_id(thread)?;
+        let stored = stored_entry(folder, &planned.changes(), LogState::Complete)?;
+        let entry = LogEntry {
+            id,
+            restored: Some(entries[0].id),
+            at: (inner.options.clock)(),
+            ..stored
+        };
+        let log = |entry: &LogEntry| inner.logs.append(thread, entry).map_err(view::disk_failed);
+        log(&entry)?;
+        if let Err(error) = folder.workspace.restore(&planned.plan, &NoFaults) {
+            // Nothing was restored, so the checkpoint has no changes.
+            log(&LogEntry {
+                after: entry.before.clone(),
+                files: 0,
+                restored: None,
+                ..entry
+            })?;
+            return Err(view::failed(error));
+        }
+        tracing::info!(%thread, folder = ?folder.root, files = files.len(), conflicts = planned.conflicts.len(), "files were restored");
+        folder.look_now(&planned.paths()).map_err(view::failed)?;
+        Ok(planned.result(Some(id)))
+    })
+}
+
+/// Returns the requested checkpoint and all later ones, which must be in one folder.
+fn later_entries(
+    entries: Vec<LogEntry>,
+    request: &RestoreFiles,
+) -> Result<Vec<LogEntry>, CheckpointError> {
+    let at = entries
+        .iter()
+        .position(|it| it.id.to_string() == request.checkpoint);
+    let at = at.ok_or(CheckpointError::NoSuchCheckpoint)?;
+    let later = entries[at..].to_vec();
+    check_one_folder(&later)?;
+    Ok(later)
+}
+
+/// Rejects checkpoints of different folders.
+pub(super) fn check_one_folder(entries: &[LogEntry]) -> Result<(), CheckpointError> {
+    let first = &entries[0].folder;
+    match entries.iter().find(|it| it.folder != *first) {
+        Some(other) => Err(CheckpointError::OtherFolder(
+            first.display().to_string(),
+            other.folder.display().to_string(),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Joins the changes of some checkpoints.
+pub(super) fn joined(
+    folder: &TrackedFolder,
+    entries: &[LogEntry],
+) -> Result<ChangeSet, CheckpointError> {
+    let mut sum: Option<ChangeSet> = None;
+    for entry in entries {
+        let changes = load(folder, entry)?;
+        match &mut sum {
+            Some(sum) => sum.extend(&changes),
+            None => sum = Some(changes),
+        }
+    }
+    sum.ok_or(CheckpointError::NoSuchCheckpoint)
+}
+
+struct PlannedRestore {
+    plan: RestorePlan,
+    conflicts: Vec<FileConflict>,
+}
+
+impl PlannedRestore {
+    fn new(
+        folder: &mut TrackedFolder,
+        entries: &[LogEntry],
+        request: &RestoreFiles,
+    ) -> Result<Self, CheckpointError> {
+        let changes = joined(folder, entries)?;
+        let all = changes.paths();
+        let overwrite = request.overwrite.iter().map(|path| {
+            let parsed = WorkspacePath::new(path).filter(|it| all.contains(it));
+            parsed.ok_or_else(|| {
+                CheckpointError::Failed(format!(
+                    "no file to overwrite: `{path}` is none that the checkpoints changed"
+                ))
+            })
+        });
+        let overwrite = overwrite.collect::<Result<BTreeSet<_>, _>>()?;
+        let now = folder.look_now(&all).map_err(view::failed)?;
+        let rebased = changes.rebased(&now);
+        let is_unknown =
+            |it: &&WorkspacePath| changes.unknown.contains(*it) && !overwrite.contains(*it);
+        let paths: BTreeSet<_> = all.iter().filter(|it| !is_unknown(it)).cloned().collect();
+        let plan = folder.workspace.plan_restore(&RestoreRequest {
+            to: &rebased.before,
+            known: &rebased.after,
+            paths: &paths,
+            overwrite: &overwrite,
+        });
+        let plan = plan.map_err(view::failed)?;
+        let mut conflicts: Vec<FileConflict> = plan
+            .conflicts
+            .iter()
+            .map(|it| {
+                let states = [it.before, it.known, it.now];
+                conflict(&it.path, states, ConflictReason::Changed)
+            })
+            .collect();
+        for path in all.iter().filter(is_unknown) {
+            let states = [&rebased.before, &rebased.after, &now].map(|it| it.entry(path));
+            // The file is as it was before already.
+            if states[0] != states[2] {
+                conflicts.push(conflict(path, states, ConflictReason::AuthorUnknown));
+            }
+        }
+        conflicts.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(Self { plan, conflicts })
+    }
+
+    fn paths(&self) -> BTreeSet<WorkspacePath> {
+        self.plan.steps.iter().map(|it| it.path.clone()).collect()
+    }
+
+    /// Returns the changes that the restore makes.
+    fn changes(&self) -> ChangeSet {
+        let mut changes = ChangeSet::empty(&self.plan.current);
+        changes.add(&self.plan.current, &self.plan.target, &self.paths());
+        changes
+    }
+
+    fn result(&self, checkpoint: Option<u64>) -> FileRestore {
+        let restored = self.plan.steps.iter().map(|it| RestoredFile {
+            path: it.path.to_string(),
+            effect: effect(it),
+        });
+        FileRestore {
+            restored: restored.collect(),
+            conflicts: self.conflicts.clone(),
+            checkpoint: checkpoint.map(|it| it.to_string()),
+        }
+    }
+}
+
+fn effect(step: &RestoreStep) -> RestoreEffect {
+    match (&step.now, &step.then) {
+        (None, _) => RestoreEffect::Created,
+        (Some(_), None) => RestoreEffect::Deleted,
+        (Some(_), Some(_)) => RestoreEffect::Changed,
+    }
+}
+
+fn conflict(
+    path: &WorkspacePath,
+    states: [Option<FileEntry>; 3],
+    reason: ConflictReason,
+) -> FileConflict {
+    let [before, known, now] = states.map(|it| it.map(|it| it.hash.to_string()));
+    FileConflict {
+        path: path.to_string(),
+        before,
+        known,
+        now,
+        reason,
+    }
+}

@@ -1,0 +1,45 @@
+//! The command lines of `raddle undo` and `raddle diff`.
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub(crate) struct Undo {
+    /// Thread id, or a unique prefix; default: the newest thread of this folder
+    #[arg(long, value_name = "ID")]
+    pub(crate) thread: Option<String>,
+
+    /// Undo the last undo instead
+    #[arg(long)]
+    pub(crate) redo: bool,
+
+    /// Print what would change, and change nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) preview: bool,
+
+    /// Do not ask for confirmation
+    #[arg(long, short = 'y')]
+    pub(crate) yes: bool,
+
+    /// Restore this file although it changed since; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub(crate) overwrite: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// Thread id, or a unique prefix; default: the newest thread of this folder
+    #[arg(long, value_name = "ID")]
+    pub(crate) thread: Option<String>,
+
+    /// Turn id, or a unique prefix; default: the last turn that changed files
+    #[arg(long, value_name = "ID")]
+    pub(crate) turn: Option<String>,
+
+    /// Print the changes of all turns together
+    #[arg(long, conflicts_with = "turn")]
+    pub(crate) all: bool,
+
+    /// Print the number of changed lines of each file instead
+    #[arg(long)]
+    pub(crate) stat: bool,
+}

@@ -1,0 +1,159 @@
+//! `raddle diff`: print the file changes of a turn or of a thread.
+
+mod stat;
+
+use std::io;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use raddle_client::Client;
+use raddle_console::{Printer, allows_colours, sanitize};
+use raddle_core::ThreadId;
+use raddle_protocol::{
+    Checkpoint, ThreadDiffReadParams, TurnDiffReadParams, TurnId, WorkspaceDiff, methods,
+};
+
+use crate::cli::Diff;
+use crate::undo::{checkpoints, is_change_of_turn};
+use crate::{log, runtime, thread, thread_server};
+
+/// Gaps that are printed; the rest is counted.
+const GAPS_MAX: usize = 10;
+
+pub(crate) fn run(args: &Diff) -> Result<ExitCode> {
+    let thread = thread::named_or_newest(args.thread.as_deref())?;
+    let diff = runtime::current_thread()?.block_on(async {
+        let client = thread_server::connect().await?;
+        let diff = read(&client, thread, args).await;
+        client.close().await;
+        diff
+    })?;
+    let Some(diff) = diff else {
+        log::print_line(&format!("no turn of {thread} changed files"));
+        return Ok(ExitCode::FAILURE);
+    };
+    match args.stat {
+        true => raddle_console::print_lines(stat::lines(&diff.files))?,
+        false => print(&diff.unified)?,
+    }
+    for line in gaps(&diff) {
+        log::print_line(&line);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the requested diff; none if no turn changed files.
+async fn read(client: &Client, thread: ThreadId, args: &Diff) -> Result<Option<WorkspaceDiff>> {
+    let checkpoints = checkpoints(client, thread).await?;
+    if args.all {
+        if checkpoints.is_empty() {
+            return Ok(None);
+        }
+        let params = ThreadDiffReadParams {
+            thread_id: thread,
+            from: None,
+            to: None,
+        };
+        let read = client.call::<methods::ThreadDiffRead>(params).await?;
+        return Ok(Some(read.diff));
+    }
+    let turn = match &args.turn {
+        Some(prefix) => Some(turn_of(&checkpoints, prefix)?),
+        None => {
+            let newest = checkpoints.into_iter().find(is_change_of_turn);
+            newest.and_then(|it| it.turn_id)
+        }
+    };
+    let Some(turn) = turn else {
+        return Ok(None);
+    };
+    let params = TurnDiffReadParams {
+        thread_id: thread,
+        turn_id: turn,
+    };
+    let read = client.call::<methods::TurnDiffRead>(params).await?;
+    Ok(Some(read.diff))
+}
+
+/// Returns the turn with this prefix of its id. The server says what is wrong with an id that no
+/// checkpoint has.
+fn turn_of(checkpoints: &[Checkpoint], prefix: &str) -> Result<TurnId> {
+    let turns = checkpoints.iter().filter_map(|it| it.turn_id.as_ref());
+    let found: Vec<&TurnId> = turns.filter(|it| it.as_str().starts_with(prefix)).collect();
+    match found.as_slice() {
+        [] => Ok(prefix.into()),
+        [turn] => Ok((*turn).clone()),
+        _ => bail!("more than one turn has an id that begins with {prefix}; give more of it"),
+    }
+}
+
+/// Prints a unified diff: as it is for programs, and safe and in colours on a terminal.
+fn print(unified: &str) -> io::Result<()> {
+    let mut printer = Printer::new();
+    if !printer.is_terminal() {
+        let written = printer.file().write_all(unified.as_bytes());
+        return written.and_then(|()| printer.flush());
+    }
+    let has_colours = allows_colours();
+    for line in unified.lines() {
+        printer.line(&shown(line, has_colours))?;
+    }
+    printer.flush()
+}
+
+/// Returns a line of a diff for a terminal.
+fn shown(line: &str, has_colours: bool) -> String {
+    let text = sanitize(line);
+    let colour = match line.as_bytes() {
+        [b'd' | b'-' | b'+', ..] if is_heading(line) => "1",
+        [b'+', ..] => "32",
+        [b'-', ..] => "31",
+        [b'@', ..] => "36",
+        _ => return text,
+    };
+    match has_colours {
+        true => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
+        false => text,
+    }
+}
+
+fn is_heading(line: &str) -> bool {
+    ["diff --git ", "--- ", "+++ "]
+        .iter()
+        .any(|it| line.starts_with(it))
+}
+
+/// Returns what the diff does not cover, for stderr.
+fn gaps(diff: &WorkspaceDiff) -> Vec<String> {
+    let shown = diff.gaps.iter().take(GAPS_MAX).map(|it| {
+        let path = it.path.as_deref().unwrap_or(".");
+        format!("not covered: {}: {}", path.replace('\n', "\\n"), it.reason)
+    });
+    let rest = diff.gaps.len().saturating_sub(GAPS_MAX);
+    let rest = (rest > 0).then(|| format!("not covered: {rest} more"));
+    shown.chain(rest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_a_diff_have_the_colour_of_their_kind() {
+        for (line, colour) in [
+            ("diff --git a/a b/a", Some("1")),
+            ("--- a/a", Some("1")),
+            ("+++ b/a", Some("1")),
+            ("@@ -1 +1 @@", Some("36")),
+            ("-old", Some("31")),
+            ("+new", Some("32")),
+            (" same", None),
+            ("", None),
+        ] {
+            let expected = colour.map(|it| format!("\u{1b}[{it}m{line}\u{1b}[0m"));
+            assert_eq!(shown(line, true), expected.unwrap_or(line.to_owned()));
+            assert_eq!(shown(line, false), line);
+        }
+        assert_eq!(shown("+\u{1b}[2J", false), "+\\u{1b}[2J");
+    }
+}
