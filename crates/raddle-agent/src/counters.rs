@@ -171,6 +171,7 @@ impl Counters {
                     self.count_tokens(usage);
                 }
             }
+            Event::ModelUsed(used) => self.count_tokens(&used.usage),
             _ => {}
         }
     }

@@ -1,5 +1,6 @@
 //! The task of one live thread: the only writer of its journal.
 
+mod budgets;
 mod effects;
 mod notify;
 mod progress;

@@ -2,9 +2,11 @@
 
 mod hook_ruling;
 mod plugin_acts;
+mod plugin_model_calls;
 mod recheck;
 
 pub(crate) use plugin_acts::{CallContext, TaskActs};
+pub(crate) use plugin_model_calls::{BudgetReader, BudgetState};
 pub(crate) use recheck::Approvals;
 
 use std::collections::BTreeSet;

@@ -86,6 +86,8 @@ pub enum Command {
     WithdrawRequest(RequestNumber),
     /// Asks the user whether a folder is trusted, while the turn continues.
     AskTrust(AskTrust),
+    /// A running tool used a model.
+    CountModelUse(Box<CountModelUse>),
     /// A tool run ended.
     EndTool(Box<EndTool>),
     /// The agent's plan changed.
@@ -402,6 +404,23 @@ pub struct EndModel {
     pub end: ModelEnd,
     /// Tokens that the call used.
     pub usage: Option<Usage>,
+    /// Whether the usage is an estimate, because the vendor reported none.
+    pub estimated: bool,
+    /// Price of its tokens, if known.
+    pub price: Option<Price>,
+}
+
+/// A running tool used a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CountModelUse {
+    /// Item of the tool call.
+    pub item: ItemId,
+    /// Model, as the settings name it.
+    pub model: Option<String>,
+    /// Provider, as the settings name it.
+    pub provider: Option<String>,
+    /// Tokens that it used.
+    pub usage: Usage,
     /// Whether the usage is an estimate, because the vendor reported none.
     pub estimated: bool,
     /// Price of its tokens, if known.

@@ -157,6 +157,7 @@ impl Context {
             | Event::Unarchived { .. }
             | Event::Deleted { .. }
             | Event::TurnStarted(_)
+            | Event::ModelUsed(_)
             | Event::ItemSaved(_)
             | Event::ToolStarted(_)
             | Event::RequestOpened(_)

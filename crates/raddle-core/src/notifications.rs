@@ -212,8 +212,13 @@ fn notifications_of_event(
             // lasting state.
             // The usage of a cancelled call is announced with the next call.
             if it.usage.is_some() && !matches!(it.end, ModelEnd::Cancelled {}) {
-                notifications.push(usage(thread, id, &it.turn, record.at));
+                let called = (&thread.asked.model, &thread.asked.provider);
+                notifications.push(usage(thread, id, &it.turn, called, record.at));
             }
+        }
+        Event::ModelUsed(it) => {
+            let called = (&it.model, &it.provider);
+            notifications.push(usage(thread, id, &it.turn, called, record.at));
         }
         Event::ItemStarted(it) if it.item.is_hidden() => {}
         Event::ItemCompleted(it) if it.item.is_hidden() => {}
@@ -386,7 +391,13 @@ fn plan(id: ThreadId, it: &PlanUpdated) -> Notification {
     .into()
 }
 
-fn usage(thread: &Thread, id: ThreadId, turn: &TurnId, now: Timestamp) -> Notification {
+fn usage(
+    thread: &Thread,
+    id: ThreadId,
+    turn: &TurnId,
+    (model, provider): (&Option<String>, &Option<String>),
+    now: Timestamp,
+) -> Notification {
     let cost = Some(thread.nano_usd()).filter(|it| *it > 0);
     let budgets: Vec<_> = thread.spending(now).iter().map(budget::spending).collect();
     let window = thread.settings().window;
@@ -398,8 +409,8 @@ fn usage(thread: &Thread, id: ThreadId, turn: &TurnId, now: Timestamp) -> Notifi
             total: breakdown(&thread.usage),
             model_context_window: window.map(count),
         },
-        model: thread.asked.model.clone(),
-        model_provider: thread.asked.provider.clone(),
+        model: model.clone(),
+        model_provider: provider.clone(),
         cost_usd: cost.map(budget::usd),
         budgets: Some(budgets).filter(|it| !it.is_empty()),
     }

@@ -29,7 +29,7 @@ pub use mcp::{
 };
 pub use model::{FreeformSpec, Model, ModelAnswer, ModelEvent, Prompt, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Page, PageCursor, PageQuery, TurnEntry};
-pub use plugin_acts::{ActApprover, NoPluginActs, NotApproved, PluginAct, PluginActs};
+pub use plugin_acts::{ActApprover, MODEL_CALL, NoPluginActs, NotApproved, PluginAct, PluginActs};
 pub use plugins::{
     ManifestSummary, NoPlugins, PluginEvent, PluginEventListener, PluginHookSummary, PluginRequest,
     PluginRequestError, PluginSkill, PluginSnapshot, Plugins,

@@ -164,6 +164,8 @@ pub enum Event {
     ModelCalled(ModelCalled),
     /// A model call ended.
     ModelEnded(ModelEnded),
+    /// A running tool used a model.
+    ModelUsed(ModelUsed),
     /// An item began and is open.
     ItemStarted(ItemStarted),
     /// An open item's text so far; its earlier deltas may go.
@@ -530,6 +532,7 @@ impl Event {
             }
             Self::ModelCalled(_)
             | Self::ModelEnded(_)
+            | Self::ModelUsed(_)
             | Self::ItemStarted(_)
             | Self::ItemSaved(_)
             | Self::ItemCompleted(_)

@@ -148,6 +148,7 @@ impl Thread {
             Command::AskForTool(it) => ask_for_tool::decide(self, *it),
             Command::WithdrawRequest(it) => ask_for_tool::withdraw(self, it),
             Command::AskTrust(it) => ask_trust::decide(self, it),
+            Command::CountModelUse(it) => manage::count_model_use(self, *it),
             Command::EndTool(it) => end_tool::decide(self, *it, now),
             Command::UpdatePlan(it) => manage::update_plan(self, it),
             Command::UpdateDiff(it) => manage::update_diff(self, it),

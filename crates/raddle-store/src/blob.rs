@@ -61,6 +61,7 @@ pub(crate) fn named(event: &Event) -> Vec<&Blob> {
         | Event::TurnStarted { .. }
         | Event::ModelCalled { .. }
         | Event::ModelEnded { .. }
+        | Event::ModelUsed { .. }
         | Event::ItemSaved { .. }
         | Event::ToolStarted { .. }
         | Event::RequestOpened { .. }

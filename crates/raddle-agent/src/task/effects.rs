@@ -7,10 +7,11 @@ use raddle_core::ports::{Prompt, ToolJob};
 use raddle_core::{
     BeginTurn, Command, Effect, ItemId, RequestAnswer, Resolution, TurnId, TurnKind,
 };
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tracing::Instrument;
 
 use super::Task;
+use super::budgets::TaskBudgets;
 use super::tool_questions::TaskQuestions;
 use crate::estimate::UsageMeter;
 use crate::hooks::HookRunner;
@@ -164,6 +165,12 @@ impl Task {
         let questions = Arc::new(questions);
         let acts = CallContext {
             gate: self.shared.tool_gate.clone(),
+            model: self.shared.model.clone(),
+            budgets: Arc::new(TaskBudgets {
+                shared: self.shared.clone(),
+                thread: self.id,
+            }),
+            model_calls: Mutex::default(),
             hooks: hooks.clone(),
             turn: turn.clone(),
             is_ephemeral: thread.is_ephemeral(),

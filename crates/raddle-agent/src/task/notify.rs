@@ -21,10 +21,15 @@ impl Task {
             self.subscribers.set_known();
         }
         let count = announcement.notifications.len();
-        if let RecordBody::Event(event) = &announcement.record.body
-            && let Event::ModelEnded(ended) = &**event
-            && let Some(usage) = &ended.usage
-        {
+        let usage = match &announcement.record.body {
+            RecordBody::Event(event) => match &**event {
+                Event::ModelEnded(it) => it.usage.as_ref(),
+                Event::ModelUsed(it) => Some(&it.usage),
+                _ => None,
+            },
+            RecordBody::Delta(_) => None,
+        };
+        if let Some(usage) = usage {
             let provider = announcement.notifications.iter().find_map(|it| match it {
                 Notification::ThreadTokenUsageUpdated(it) => it.model_provider.as_deref(),
                 _ => None,

@@ -1,7 +1,7 @@
 //! The log of turns: a span around the work of each turn, and one line at its end.
 
 use raddle_core::{
-    ErrorClass, Event, Failure, ModelEnded, Thread, ThreadId, Timestamp, TurnEnd, TurnId, Usage,
+    ErrorClass, Event, Failure, Thread, ThreadId, Timestamp, TurnEnd, TurnId, Usage,
 };
 use tracing::Span;
 
@@ -68,7 +68,12 @@ impl TurnLog {
                 self.running = Some(RunningTurn::new(it.turn.clone(), Some(at), &parent));
             }
             Event::ModelCalled(it) => self.turn(thread, &it.turn).model = it.model.clone(),
-            Event::ModelEnded(it) => self.turn(thread, &it.turn).count(it),
+            Event::ModelEnded(it) => {
+                if let Some(usage) = &it.usage {
+                    self.turn(thread, &it.turn).count(usage, it.nano_usd);
+                }
+            }
+            Event::ModelUsed(it) => self.turn(thread, &it.turn).count(&it.usage, it.nano_usd),
             Event::TurnEnded(it) => {
                 let turn = self.turn(thread, &it.turn);
                 match &it.end {
@@ -106,12 +111,9 @@ impl RunningTurn {
     }
 
     /// Adds the usage of a model call.
-    fn count(&mut self, ended: &ModelEnded) {
-        let Some(usage) = &ended.usage else {
-            return;
-        };
+    fn count(&mut self, usage: &Usage, nano_usd: Option<u64>) {
         self.usage = self.usage.plus(usage);
-        match ended.nano_usd {
+        match nano_usd {
             Some(nano_usd) => {
                 self.nano_usd = self.nano_usd.saturating_add(nano_usd);
                 self.priced_calls += 1;

@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use raddle_core::ports::{
-    ActApprover, BoxFuture, HookRuling, NoPluginActs, PluginAct, PluginActs, PluginEvent,
-    QuestionSink, ReportSink, ToolJob, ToolResult,
+    ActApprover, BoxFuture, HookRuling, MODEL_CALL, Model, NoPluginActs, PluginAct, PluginActs,
+    PluginEvent, QuestionSink, ReportSink, ToolJob, ToolResult,
 };
 use raddle_core::{
     Admission, Ask, Command, Grant, Item, ItemBody, ItemId, ItemStatus, NamedTool, Output,
     Settings, Timestamp, ToolCall, TurnId,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 
+use super::plugin_model_calls::{BudgetReader, ModelCaller};
 use super::{Approvals, Judgement, TaskReports, ToolGate, after};
 use crate::hooks::HookRunner;
 
@@ -26,6 +27,10 @@ pub(crate) struct TaskActs(pub(crate) Arc<CallContext>);
 /// The call that a plugin answers.
 pub(crate) struct CallContext {
     pub(crate) gate: Arc<ToolGate>,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) budgets: Arc<dyn BudgetReader>,
+    /// Locked during a model call, so that the next one is checked against what it used.
+    pub(crate) model_calls: Mutex<()>,
     pub(crate) hooks: HookRunner,
     pub(crate) turn: TurnId,
     pub(crate) is_ephemeral: bool,
@@ -65,6 +70,9 @@ impl CallContext {
             approver,
             mut stopped,
         } = act;
+        if tool == MODEL_CALL {
+            return self.call_model(tool, &arguments, stopped).await;
+        }
         let call = ToolCall {
             id: ItemId::mint().to_string(),
             tool,
@@ -119,6 +127,41 @@ impl CallContext {
             let _ = self.reporter.send(Command::UpdateDiff(diff)).await;
         }
         result
+    }
+
+    /// Calls the model of the thread. The user approved that for the plugin, so nothing is judged.
+    async fn call_model(
+        &self,
+        tool: String,
+        arguments: &str,
+        mut stopped: BoxFuture<'static, ()>,
+    ) -> ToolResult {
+        let body = ItemBody::Tool(NamedTool { name: tool });
+        let calling = tokio::select! {
+            biased;
+            () = &mut stopped => None,
+            calling = self.model_calls.lock() => Some(calling),
+        };
+        if calling.is_none() {
+            return ToolResult::new(ItemStatus::Interrupted, body, Output::failure(STOPPED));
+        }
+        self.reports.progress(MODEL_CALL.to_owned());
+        let caller = ModelCaller {
+            gate: &self.gate,
+            model: &*self.model,
+            budgets: &*self.budgets,
+            thread: self.hooks.thread,
+            item: &self.item.id,
+            settings: &self.settings,
+            reporter: &self.reporter,
+        };
+        match caller.call(arguments, stopped).await {
+            Ok(answer) => {
+                let output = Output::text(answer.to_string());
+                ToolResult::new(ItemStatus::Completed, body, output)
+            }
+            Err(why) => ToolResult::new(ItemStatus::Failed, body, Output::failure(why)),
+        }
     }
 
     /// Judges an act, and asks the user where that needs an approval. Fails with the reason for the

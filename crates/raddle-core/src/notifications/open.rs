@@ -37,5 +37,6 @@ pub fn notification_of_usage(thread: &Thread) -> Option<Notification> {
         (None, None) => return None,
     };
     let is_known = thread.usage() != Usage::default();
-    Some(usage(thread, thread.id()?, turn, thread.updated_at)).filter(|_| is_known)
+    let called = (&thread.asked.model, &thread.asked.provider);
+    Some(usage(thread, thread.id()?, turn, called, thread.updated_at)).filter(|_| is_known)
 }

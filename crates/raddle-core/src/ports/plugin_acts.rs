@@ -5,6 +5,10 @@ use std::sync::Arc;
 use super::{BoxFuture, ToolResult};
 use crate::{ItemBody, ItemStatus, NamedTool, Output};
 
+/// Name of the act that calls the model of the thread. Its result is the JSON
+/// `{"text": …, "usage": {…}}`.
+pub const MODEL_CALL: &str = "host/model_call";
+
 /// Acts of a plugin in the thread whose tool call it answers.
 ///
 /// Each is judged like a call of the model, by the same policy, and runs in the same sandbox. The

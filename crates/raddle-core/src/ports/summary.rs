@@ -243,6 +243,7 @@ impl Event {
             | Self::Released {}
             | Self::ModelCalled(_)
             | Self::ModelEnded(_)
+            | Self::ModelUsed(_)
             | Self::ItemStarted(_)
             | Self::ItemSaved(_)
             | Self::ToolStarted(_)

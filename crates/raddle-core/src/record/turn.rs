@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Blob, Failure, Item, Route, Spending, is_false};
-use crate::{Timestamp, TurnId};
+use crate::{ItemId, Timestamp, TurnId};
 
 /// A turn began, with or without input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,6 +95,30 @@ pub struct ModelEnded {
     /// Tokens that it used, if the vendor reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Whether the usage is an estimate, because the vendor reported none.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub estimated: bool,
+    /// Cost at the prices of the time, in billionths of a dollar; `None` if they were unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nano_usd: Option<u64>,
+}
+
+/// A running tool used a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelUsed {
+    /// Id of the turn.
+    pub turn: TurnId,
+    /// Item of the tool call.
+    pub item: ItemId,
+    /// Model, as the settings name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Provider, as the settings name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Tokens that it used.
+    pub usage: Usage,
     /// Whether the usage is an estimate, because the vendor reported none.
     #[serde(default, skip_serializing_if = "is_false")]
     pub estimated: bool,

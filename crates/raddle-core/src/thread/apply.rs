@@ -145,6 +145,13 @@ impl Thread {
             }
             Event::ModelCalled(it) => self.call_model(it, seq, at),
             Event::ModelEnded(it) => self.end_model(it, at),
+            Event::ModelUsed(it) => {
+                if let Some(goal) = &mut self.goal {
+                    goal.used(it.usage.total());
+                }
+                self.usage = self.usage.plus(&it.usage);
+                self.charge_use(it);
+            }
             Event::ItemStarted(it) => self.start_item(it, seq),
             Event::ItemSaved(it) => self.with_item(&it.item, |open| {
                 let texts = it.texts.iter().map(|it| (it.part, it.text.clone()));

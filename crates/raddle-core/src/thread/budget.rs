@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::state::CalledModel;
 use super::{OpenItem, OpenTurn, Thread};
 use crate::{
-    Event, Failure, FailureKind, Gate, Measure, ModelEnd, ModelEnded, Price, RecordBody, Scope,
-    Settings, SpendLimits, Spending, Timestamp, TurnKind, Usage, Warned,
+    Event, Failure, FailureKind, Gate, Measure, ModelEnd, ModelEnded, ModelUsed, Price, RecordBody,
+    Scope, Settings, SpendLimits, Spending, Timestamp, TurnKind, Usage, Warned,
 };
 
 /// Maximum number of models with a separate account; the usage of all others is counted together.
@@ -52,6 +53,16 @@ pub struct ModelUsage {
     pub unpriced: u64,
     /// Number of calls with estimated tokens.
     pub estimated: u64,
+}
+
+impl ModelUsage {
+    /// Adds a call.
+    fn add(&mut self, usage: &Usage, nano_usd: Option<u64>) {
+        self.calls += 1;
+        self.usage = self.usage.plus(usage);
+        self.nano_usd = self.nano_usd.saturating_add(nano_usd.unwrap_or_default());
+        self.unpriced += u64::from(usage.total() > 0 && nano_usd.is_none());
+    }
 }
 
 impl BudgetUsage {
@@ -183,6 +194,11 @@ impl Thread {
         running.saturating_add(spent.map_or(0, |it| it.of(measure)))
     }
 
+    /// Returns the objection to a model call of a running tool: a budget is used up.
+    pub fn budget_objection(&self, now: Timestamp) -> Option<Failure> {
+        self.exhausted_for_call(now).map(Failure::budget_exhausted)
+    }
+
     /// Returns the first of these budgets that is used up.
     fn exhausted(&self, measures: &[Measure], now: Timestamp) -> Option<Spending> {
         let spending = self.spending(now).into_iter();
@@ -285,13 +301,45 @@ impl Thread {
         let nano_usd = it.nano_usd.unwrap_or_default();
         turn.spent.add(usage.total(), nano_usd);
         self.spent.add(usage.total(), nano_usd);
-        let budgets = [&self.settings.turn_budget, &self.settings.thread_budget];
-        let counts = |it: &&SpendLimits| it.tokens.is_some() || it.nano_usd.is_some();
         // Most providers report nothing for a call that failed. One that reports nothing for a
         // complete answer never does.
         let is_silent = it.estimated && matches!(it.end, ModelEnd::Done {});
-        self.spent.is_estimated |= is_silent && budgets.iter().any(counts);
-        let called = &self.asked;
+        self.spent.is_estimated |= is_silent && self.has_usage_budget();
+        let account = self.account_of(&self.asked.clone());
+        account.add(&usage, it.nano_usd);
+        account.estimated += u64::from(it.estimated || it.usage.is_none() && guessed.is_some());
+    }
+
+    /// Charges a model call of a running tool.
+    pub(super) fn charge_use(&mut self, it: &ModelUsed) {
+        let Some(turn) = self
+            .turn
+            .as_mut()
+            .filter(|turn| turn.charged_from.is_some())
+        else {
+            return;
+        };
+        let nano_usd = it.nano_usd.unwrap_or_default();
+        turn.spent.add(it.usage.total(), nano_usd);
+        self.spent.add(it.usage.total(), nano_usd);
+        self.spent.is_estimated |= it.estimated && self.has_usage_budget();
+        let account = self.account_of(&CalledModel {
+            model: it.model.clone(),
+            provider: it.provider.clone(),
+        });
+        account.add(&it.usage, it.nano_usd);
+        account.estimated += u64::from(it.estimated);
+    }
+
+    /// Whether a budget counts what models use.
+    fn has_usage_budget(&self) -> bool {
+        let budgets = [&self.settings.turn_budget, &self.settings.thread_budget];
+        let counts = |it: &&SpendLimits| it.tokens.is_some() || it.nano_usd.is_some();
+        budgets.iter().any(counts)
+    }
+
+    /// Returns the account of a model.
+    fn account_of(&mut self, called: &CalledModel) -> &mut ModelUsage {
         let mut accounts = self.accounts.iter();
         let at = accounts.position(|it| it.provider == called.provider && it.model == called.model);
         let last = accounts_max() - 1;
@@ -307,12 +355,7 @@ impl Thread {
             }
             self.accounts.len() - 1
         });
-        let account = &mut self.accounts[at];
-        account.calls += 1;
-        account.usage = account.usage.plus(&usage);
-        account.nano_usd = account.nano_usd.saturating_add(nano_usd);
-        account.unpriced += u64::from(usage.total() > 0 && it.nano_usd.is_none());
-        account.estimated += u64::from(it.estimated || it.usage.is_none() && guessed.is_some());
+        &mut self.accounts[at]
     }
 
     /// Counts a started tool.

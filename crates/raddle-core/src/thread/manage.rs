@@ -2,8 +2,9 @@
 
 use super::{Decision, Thread};
 use crate::{
-    Archive, ChangeMetadata, ChangeSettings, DiffUpdated, Event, Git, MetadataChanged, PlanUpdated,
-    Refusal, Rename, Renamed, SettingsChanged, ThreadStarted, UpdatePlan, Warned,
+    Archive, ChangeMetadata, ChangeSettings, CountModelUse, DiffUpdated, Event, Git,
+    MetadataChanged, ModelUsed, PlanUpdated, Refusal, Rename, Renamed, SettingsChanged,
+    ThreadStarted, UpdatePlan, Warned,
 };
 
 pub(super) fn start_thread(it: ThreadStarted) -> Decision {
@@ -89,6 +90,21 @@ pub(super) fn update_diff(thread: &Thread, diff: String) -> Result<Decision, Ref
         full: None,
     };
     Ok(vec![Event::DiffUpdated(updated).into()].into())
+}
+
+pub(super) fn count_model_use(thread: &Thread, it: CountModelUse) -> Result<Decision, Refusal> {
+    let turn = thread.turn.as_ref().ok_or(Refusal::NoTurn)?;
+    thread.open_item(&it.item).ok_or(Refusal::NoItem)?;
+    let used = ModelUsed {
+        turn: turn.id.clone(),
+        item: it.item,
+        model: it.model,
+        provider: it.provider,
+        usage: it.usage,
+        estimated: it.estimated,
+        nano_usd: it.price.map(|price| price.of(&it.usage)),
+    };
+    Ok(vec![Event::ModelUsed(used).into()].into())
 }
 
 pub(super) fn warn(message: String) -> Decision {

@@ -418,6 +418,17 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             body: ItemBody::Command(CommandRun::default()),
             output: Output::text(word(3)),
         })),
+        "uses" => Command::CountModelUse(Box::new(CountModelUse {
+            item: word(1).into(),
+            model: Some("small".to_owned()),
+            provider: Some("v".to_owned()),
+            usage: Usage {
+                input: word(2).parse().expect("tokens"),
+                ..Usage::default()
+            },
+            estimated: false,
+            price: None,
+        })),
         "asks" => Command::AskForTool(Box::new(AskForTool {
             item: word(1).into(),
             ask: Ask::Elicitation(AskElicitation {
@@ -750,6 +761,7 @@ pub fn show(body: &RecordBody, began: Timestamp) -> String {
             };
             format!("ModelEnded {} {end}", it.call)
         }
+        Event::ModelUsed(it) => format!("ModelUsed {} {}", it.item, it.usage.total()),
         Event::ItemStarted(it) => format!("ItemStarted {}", it.item.id),
         Event::ItemSaved(it) => format!("ItemSaved {}", it.item),
         Event::ToolStarted(it) => format!("ToolStarted {}", it.item),

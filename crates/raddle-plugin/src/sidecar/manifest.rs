@@ -30,10 +30,12 @@ const MANIFEST_BYTES_MAX: u64 = 256 << 10;
 const NAME_BYTES_MAX: usize = 200;
 
 /// Permissions with a fixed name.
-const PERMISSIONS: [&str; 3] = ["workspace.read", "workspace.write", "command.run"];
-
-/// Permission that is reserved, and opens no method.
-const MODEL_CALL: &str = "model.call";
+const PERMISSIONS: [&str; 4] = [
+    "workspace.read",
+    "workspace.write",
+    "command.run",
+    "model.call",
+];
 
 /// Prefix of permissions that continue with the name of a secret.
 const SECRETS_PREFIX: &str = "secrets:";
@@ -161,11 +163,6 @@ impl Manifest {
             return Err(KeyFault::new("entrypoint", "names no program", remedy));
         }
         let permissions = strings(keys, "permissions", "[\"workspace.read\"]")?.unwrap_or_default();
-        if permissions.iter().any(|it| it == MODEL_CALL) {
-            let problem = format!("has the permission `{MODEL_CALL}`, which opens no method");
-            let remedy = "remove it: a plugin cannot call a model";
-            return Err(KeyFault::new("permissions", problem, remedy));
-        }
         if let Some(unknown) = permissions.iter().find(|it| !is_permission(it)) {
             let problem = format!("has the unknown permission `{unknown}`");
             return Err(KeyFault::new("permissions", problem, permission_list()));

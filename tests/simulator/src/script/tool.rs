@@ -1,8 +1,8 @@
 //! Scripts of running and stopping tools.
 
 use raddle_core::{
-    AppendText, Ask, AskForTool, AskQuestions, Command, EndTool, ItemBody, ItemId, ItemPart,
-    ItemStatus, Output, Timestamp,
+    AppendText, Ask, AskForTool, AskQuestions, Command, CountModelUse, EndTool, ItemBody, ItemId,
+    ItemPart, ItemStatus, Output, Timestamp, Usage,
 };
 use support::Rng;
 
@@ -40,6 +40,20 @@ pub fn running(rng: &mut Rng, item: &ItemId, body: &ItemBody) -> Steps {
     }
     if rng.percent(15) {
         steps.push_back((rng.range(1, 50), Command::UpdateDiff("+a".to_owned())));
+        let usage = Usage {
+            input: 7,
+            output: 3,
+            ..Usage::default()
+        };
+        let used = CountModelUse {
+            item: item.clone(),
+            model: None,
+            provider: None,
+            usage,
+            estimated: false,
+            price: None,
+        };
+        steps.push_back((1, Command::CountModelUse(Box::new(used))));
     }
     if rng.percent(8) {
         steps.push_back((1, Command::Warn("careful".to_owned())));

@@ -1,10 +1,10 @@
-//! `host/workspace_read`, `host/workspace_list`, `host/workspace_write` and `host/command_run`:
-//! acts in the thread whose call the plugin answers.
+//! `host/workspace_read`, `host/workspace_list`, `host/workspace_write`, `host/command_run` and
+//! `host/model_call`: acts in the thread whose call the plugin answers.
 
 use std::sync::Arc;
 
 use raddle_console::is_plain;
-use raddle_core::ports::{ActApprover, BoxFuture, NotApproved, PluginAct, ToolResult};
+use raddle_core::ports::{ActApprover, BoxFuture, MODEL_CALL, NotApproved, PluginAct, ToolResult};
 use raddle_core::{ItemBody, ItemStatus};
 use raddle_rpc::{ErrorObject, code};
 use serde_json::{Value, json};
@@ -14,11 +14,12 @@ use crate::sidecar::manifest::Manifest;
 use crate::sidecar::open_calls::OpenCall;
 
 /// Methods that act in a thread, and the permission that each needs.
-const ACTS: [(&str, &str); 4] = [
+const ACTS: [(&str, &str); 5] = [
     ("host/workspace_read", "workspace.read"),
     ("host/workspace_list", "workspace.read"),
     ("host/workspace_write", "workspace.write"),
     ("host/command_run", "command.run"),
+    (MODEL_CALL, "model.call"),
 ];
 
 /// Longest description of an act in the log.
@@ -87,7 +88,7 @@ impl PluginHost {
 
 /// Describes an act for the log.
 fn described(arguments: &serde_json::Map<String, Value>) -> String {
-    let named = ["path", "command", "argv"];
+    let named = ["path", "command", "argv", "prompt"];
     let named = named.into_iter().find_map(|it| arguments.get(it));
     let mut text = named.map_or_else(|| "\".\"".to_owned(), Value::to_string);
     text.truncate(text.floor_char_boundary(LOGGED_BYTES_MAX));

@@ -97,12 +97,7 @@ fn errors_name_the_file_the_key_and_the_remedy() {
         (
             rest("permissions = ['all']"),
             "FILE: `permissions` has the unknown permission `all`; use workspace.read, \
-             workspace.write, command.run, secrets:NAME or network:HOST",
-        ),
-        (
-            rest("permissions = ['workspace.read', 'model.call']"),
-            "FILE: `permissions` has the permission `model.call`, which opens no method; remove \
-             it: a plugin cannot call a model",
+             workspace.write, command.run, model.call, secrets:NAME or network:HOST",
         ),
         (
             method("example = {}"),

@@ -5,14 +5,19 @@ use std::sync::Arc;
 
 use raddle_core::policy::{Act, ActKind};
 use raddle_core::ports::{
-    Authorization, BoxFuture, NoPluginActs, PluginAct, PluginActs, PluginEvent, QuestionSink,
-    ReportSink, ToolIntent, ToolJob, ToolResult, Tools,
+    Authorization, BoxFuture, MODEL_CALL, NoPluginActs, PluginAct, PluginActs, PluginEvent,
+    QuestionSink, ReportSink, ToolIntent, ToolJob, ToolResult, Tools,
 };
 use raddle_core::{
     Ask, Command, Item, ItemBody, ItemId, ItemStatus, NamedTool, Output, Resolution, Sandbox,
     Settings, ThreadId, Timestamp, ToolCall, TurnId,
 };
 use raddle_tools::BuiltInTools;
+use serde_json::Value;
+
+/// Answer to each model call of a plugin under test.
+const TEST_ANSWER: &str =
+    r#"{"text":"the answer of a test","usage":{"input_tokens":1,"output_tokens":1}}"#;
 
 /// Acts in the workspace of a test.
 pub(super) struct TestActs {
@@ -43,9 +48,27 @@ impl TestActs {
 
 impl PluginActs for TestActs {
     fn run(&self, act: PluginAct) -> BoxFuture<'static, ToolResult> {
+        if act.tool == MODEL_CALL {
+            return Box::pin(std::future::ready(test_answer(act)));
+        }
         let (tools, settings, thread) = (self.tools.clone(), self.settings.clone(), self.thread);
         Box::pin(async move { run(tools, settings, thread, act).await })
     }
+}
+
+/// Returns the answer of a test to a model call. There is no model.
+fn test_answer(act: PluginAct) -> ToolResult {
+    let arguments: Value = serde_json::from_str(&act.arguments).unwrap_or_default();
+    let body = ItemBody::Tool(NamedTool { name: act.tool });
+    let output = match arguments["prompt"].is_string() {
+        true => Output::text(TEST_ANSWER),
+        false => Output::failure("the params are invalid: `prompt` must be a string"),
+    };
+    let status = match output.failed {
+        false => ItemStatus::Completed,
+        true => ItemStatus::Failed,
+    };
+    ToolResult::new(status, body, output)
 }
 
 async fn run(

@@ -18,10 +18,16 @@ struct HostCaller {
 
 impl HostCaller {
     fn start(approval_policy: &str) -> Self {
+        Self::start_with(approval_policy, &json!({}))
+    }
+
+    /// Starts in a thread with this configuration.
+    fn start_with(approval_policy: &str, config: &Value) -> Self {
         let permissions = [
             "workspace.read",
             "workspace.write",
             "command.run",
+            "model.call",
             "secrets:RADDLE_LOG_FORMAT",
         ];
         let mut plugin = PluginClient::with_plugin(&permissions, &["host"], &Value::Null);
@@ -29,6 +35,7 @@ impl HostCaller {
         let client = &mut plugin.client;
         let params = json!({
             "cwd": work.path(), "sandbox": "workspace-write", "approvalPolicy": approval_policy,
+            "config": config,
         });
         client.ask("thread/start", params);
         let id = request_id_value(client.last_id);
@@ -234,6 +241,41 @@ fn a_command_of_a_plugin_is_judged_sandboxed_and_ends_with_its_call() {
     caller.plugin.client.ask("turn/interrupt", interrupt);
     assert_eq!(caller.plugin.end().0, "interrupted");
     wait_until(|| !runs(&sleep));
+}
+
+#[test]
+fn a_plugin_calls_the_model_within_the_budget() {
+    let mut caller = HostCaller::start("on-request");
+    let hello = json!({ "prompt": "warp and weft", "instructions": "Be brief." });
+    let error = caller.error("host/model_call", &hello);
+    assert!(error.contains("has not approved \"model.call\""), "{error}");
+    caller.ask_for("model.call");
+    let answer = caller.call("host/model_call", &hello).expect("an answer");
+    assert_eq!(answer["text"], "warp and weft");
+    assert!(answer["usage"]["input_tokens"].as_u64() > Some(0), "{answer}");
+    let schema = json!({
+        "type": "object", "properties": { "title": { "type": "string" } },
+        "required": ["title"], "additionalProperties": false,
+    });
+    let titled = json!({ "prompt": "weave", "output_schema": schema });
+    let answer = caller.call("host/model_call", &titled).expect("an answer");
+    assert!(answer["text"].as_str().is_some_and(|it| it.starts_with("{\"title\":")), "{answer}");
+    let error = caller.error("host/model_call", &json!({ "prompt": 7 }));
+    assert!(error.contains("the params are invalid"), "{error}");
+    let error = caller.error("host/model_call", &json!({ "prompt": "MOCK error status=400" }));
+    assert!(error.contains("the model call failed"), "{error}");
+
+    // The agent's own call used the budget, so the plugin gets no call.
+    let mut caller = HostCaller::start_with("on-request", &json!({ "budget.turn.tokens": 1 }));
+    caller.begin("host/request_approval", &json!({ "permission": "model.call" }));
+    caller.plugin.approve("model.call");
+    assert_eq!(caller.plugin.end().0, "failed");
+    caller.begin("host/model_call", &hello);
+    let (status, item) = caller.plugin.end();
+    assert_eq!(status, "failed");
+    let error = &item["result"]["structuredContent"]["error"]["message"];
+    let error = error.as_str().unwrap_or_default();
+    assert!(error.starts_with("the budget is exceeded"), "{item}");
 }
 
 /// Whether a process has this argument.
