@@ -37,6 +37,9 @@ use crate::{ContentHash, Error, Snapshot, SnapshotId};
 use files::{create_folder, create_private};
 use pack::{Location, OpenPack, Packing};
 
+/// Name of the folder of snapshots.
+const SNAPSHOTS: &str = "snapshots";
+
 /// Reaction to a store that another handle has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnBusy {
@@ -44,6 +47,11 @@ pub(crate) enum OnBusy {
     Fail,
     /// Wait. A handle keeps the lock only while it works.
     Wait,
+}
+
+/// Whether a store has a snapshot. It is not locked for that, and its contents are not checked.
+pub fn has_snapshot(store: &Path, id: SnapshotId) -> bool {
+    store.join(SNAPSHOTS).join(id.to_string()).is_file()
 }
 
 /// The store of one workspace. The handle that has its lock may use it.
@@ -66,7 +74,7 @@ impl Store {
             index: HashMap::new(),
             lock,
         };
-        for name in ["packs", "snapshots"] {
+        for name in ["packs", SNAPSHOTS] {
             create_folder(&folder.join(name))?;
             files::remove_temporary(&folder.join(name))?;
         }
@@ -113,7 +121,7 @@ impl Store {
     }
 
     fn snapshots_folder(&self) -> PathBuf {
-        self.folder.join("snapshots")
+        self.folder.join(SNAPSHOTS)
     }
 
     fn add_pack(&mut self, path: &Path) -> Result<(), Error> {

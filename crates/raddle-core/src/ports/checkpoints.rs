@@ -259,7 +259,10 @@ pub enum CheckpointError {
     #[error("the turn has no checkpoint: it ran no tool that could change files")]
     NoCheckpointOfTurn,
     /// The checkpoints are in different folders.
-    #[error("the checkpoints are in different folders, {0} and {1}: restore the later ones first")]
+    #[error(
+        "the checkpoints are in different folders, {0} and {1}: choose those of one folder, the \
+         later ones first"
+    )]
     OtherFolder(String, String),
     /// The stored files are gone.
     #[error("the checkpoint has expired: its files were removed from the store by age or size")]

@@ -55,6 +55,7 @@ impl PluginHost {
         };
         let about = described(&arguments);
         let act = PluginAct {
+            plugin: self.manifest.id.clone(),
             tool: method.to_owned(),
             arguments: Value::Object(arguments).to_string(),
             approver: Arc::new(CallApprover {
