@@ -10,6 +10,7 @@ mod change_set;
 mod log;
 mod named_paths;
 mod restore;
+mod sweep;
 mod tool_windows;
 mod tools;
 mod tracked_folder;
@@ -163,7 +164,12 @@ impl Inner {
     fn store_of(&self, root: &Path) -> PathBuf {
         let hash = Sha256::digest(root.as_os_str().as_encoded_bytes());
         let name = HEXLOWER.encode(&hash[..16]);
-        self.options.folder.join("workspaces").join(name)
+        self.stores().join(name)
+    }
+
+    /// Returns the folder of the stores of all workspaces.
+    fn stores(&self) -> PathBuf {
+        self.options.folder.join("workspaces")
     }
 
     /// Notes the start of a tool. Blocks on the disk.
@@ -190,6 +196,7 @@ impl Inner {
             logged.inspect_err(|_| folder.cancel(number))?;
             Ok(number)
         })?;
+        self.sweep_if_due();
         Ok(TrackedTool {
             key,
             root,

@@ -13,8 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use raddle_core::{ThreadId, TurnId};
 use raddle_workspace::{
-    Error, NoFaults, PathChange, RetentionLimits, Snapshot, SnapshotLimits, Workspace,
-    WorkspacePath,
+    Error, NoFaults, PathChange, Snapshot, SnapshotLimits, Workspace, WorkspacePath,
 };
 
 use super::change_set::ChangeSet;
@@ -35,12 +34,6 @@ const RECENT_WALKS: u32 = 4;
 
 /// Name of the file that is locked while tools run, so that no other process restores files.
 const TOOLS: &str = "tools";
-
-/// Name of the file whose time is that of the last pruning.
-const PRUNED: &str = "pruned";
-
-/// Time between two prunings.
-const PRUNE_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 
 pub(super) type TurnKey = (ThreadId, TurnId);
 
@@ -120,17 +113,6 @@ impl TrackedFolder {
                 undone = outcome.is_undone,
                 "a restore of files that was interrupted is complete now"
             );
-        }
-        if is_due(&store.join(PRUNED)) {
-            let limits = RetentionLimits::default();
-            let pruned = workspace.prune(&limits, &BTreeSet::new(), SystemTime::now());
-            match pruned {
-                Ok(report) => {
-                    tracing::debug!(folder = ?root, removed = report.removed.len(), "old snapshots were removed");
-                }
-                Err(error) => tracing::warn!(folder = ?root, %error, "old snapshots remain"),
-            }
-            let _ = fs::write(store.join(PRUNED), b"");
         }
         let last = workspace.not_visited();
         workspace.unlock()?;
@@ -469,9 +451,4 @@ fn tolerance(at: SystemTime) -> Duration {
 struct TurnCredit {
     paths: BTreeSet<WorkspacePath>,
     unknown: BTreeSet<WorkspacePath>,
-}
-
-fn is_due(marker: &Path) -> bool {
-    let modified = fs::metadata(marker).and_then(|it| it.modified());
-    modified.is_ok_and(|at| at.elapsed().is_ok_and(|it| it > PRUNE_INTERVAL)) || !marker.exists()
 }

@@ -98,8 +98,8 @@ fn turns_are_undone_and_redone_one_after_the_other() {
         )
     };
     let harness = ExecHarness::new(&format!(
-        "[[answer]]\nmatch = 'first'\ntimes = 1\nsteps = [{}]\n\
-         [[answer]]\nmatch = 'second'\ntimes = 1\nsteps = [{}]\n\
+        "[[answer]]\nmatch = 'write 1'\ntimes = 1\nsteps = [{}]\n\
+         [[answer]]\nmatch = 'write 2'\ntimes = 1\nsteps = [{}]\n\
          [[answer]]\nsteps = [{{ text = 'Done.' }}]",
         call("1"),
         call("2")
@@ -107,7 +107,7 @@ fn turns_are_undone_and_redone_one_after_the_other() {
     let work = harness.work.path();
     fs::write(work.join("file"), "0\n").expect("a file");
     let workspace = ["--sandbox", "workspace-write"];
-    for words in [&["first"][..], &["resume", "--last", "second"]] {
+    for words in [&["write 1"][..], &["resume", "--last", "write 2"]] {
         let words = match words {
             [word] => [&workspace[..], &[word]].concat(),
             words => words.to_vec(),
