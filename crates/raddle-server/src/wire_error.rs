@@ -371,6 +371,10 @@ fn checkpoint(error: &CheckpointError) -> ErrorObject {
             code::INVALID_REQUEST,
             json!({ "errorInfo": "other_folder", "folders": [first, second] }),
         ),
+        CheckpointError::NotChanged(_) => (
+            code::INVALID_REQUEST,
+            json!({ "errorInfo": "path_not_changed" }),
+        ),
         CheckpointError::Expired => (
             code::INVALID_REQUEST,
             json!({ "errorInfo": "checkpoint_expired" }),

@@ -261,6 +261,12 @@ pub enum CheckpointError {
     /// The checkpoints are in different folders.
     #[error("the checkpoints are in different folders, {0} and {1}: restore the later ones first")]
     OtherFolder(String, String),
+    /// A path to overwrite that the checkpoints did not change.
+    #[error(
+        "no file to overwrite: `{0}` is none that the checkpoints changed; name one that the \
+         preview lists as a conflict"
+    )]
+    NotChanged(String),
     /// The stored files are gone.
     #[error("the checkpoint has expired: its files were removed from the store by age or size")]
     Expired,

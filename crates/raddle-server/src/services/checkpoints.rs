@@ -109,16 +109,36 @@ pub(crate) async fn restore_before(
     id: ThreadId,
     turn: &TurnEntry,
 ) -> Result<FileRestore, WireError> {
+    match request_before(state, id, turn).await? {
+        Some(request) => Ok(state.checkpoints.restore(id, request).await?),
+        None => Ok(FileRestore::default()),
+    }
+}
+
+/// Checks that [`restore_before`] can restore the files.
+pub(crate) async fn check_before(
+    state: &ServerState,
+    id: ThreadId,
+    turn: &TurnEntry,
+) -> Result<(), WireError> {
+    if let Some(request) = request_before(state, id, turn).await? {
+        state.checkpoints.preview(id, request).await?;
+    }
+    Ok(())
+}
+
+async fn request_before(
+    state: &ServerState,
+    id: ThreadId,
+    turn: &TurnEntry,
+) -> Result<Option<RestoreFiles>, WireError> {
     let stored = state.checkpoints.list(id).await?;
     let found = first_since(&state.threads, id, turn, stored).await;
-    let Some(checkpoint) = found.map_err(|error| threads::refused(id, error))? else {
-        return Ok(FileRestore::default());
-    };
-    let request = RestoreFiles {
+    let found = found.map_err(|error| threads::refused(id, error))?;
+    Ok(found.map(|checkpoint| RestoreFiles {
         checkpoint,
         overwrite: Vec::new(),
-    };
-    Ok(state.checkpoints.restore(id, request).await?)
+    }))
 }
 
 /// Returns the oldest checkpoint of this turn or of a later one.

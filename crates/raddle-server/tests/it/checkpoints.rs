@@ -56,7 +56,15 @@ impl ScriptedCheckpoints {
         let first = given.iter().position(|it| it.id == request.checkpoint);
         let since = &given[first.ok_or(CheckpointError::NoSuchCheckpoint)?..];
         let mut plan = Plan::default();
-        for (path, (before, known)) in together(since) {
+        let changes = together(since);
+        if let Some(path) = request
+            .overwrite
+            .iter()
+            .find(|it| !changes.contains_key(*it))
+        {
+            return Err(CheckpointError::NotChanged(path.clone()));
+        }
+        for (path, (before, known)) in changes {
             let now = read(&self.workspace.join(&path));
             if now == before {
                 continue;

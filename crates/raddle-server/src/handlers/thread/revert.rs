@@ -26,9 +26,12 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadRevert>) {
     let prepared = async {
         let scope = params.what.unwrap_or(RestoreScope::Conversation);
         let parts = RestoredParts::of(&scope)?;
-        // First, so that an unknown turn stops nothing.
+        // First, so that an unknown turn, or files that cannot be restored, stop nothing.
         let found = threads_handle.find(id, &params.before_turn_id).await;
         let turn = found.map_err(refused)?.turn;
+        if parts.has_files() {
+            checkpoints::check_before(&state, id, &turn).await?;
+        }
         let stopped = threads::stop(threads_handle, id, principal.clone()).await;
         stopped.map_err(refused)?;
         let restore = match parts.has_files() {

@@ -23,17 +23,20 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadCheckpointR
     let principal = threads::principal(&session);
     let prepared = async {
         let parts = RestoredParts::of(&params.what)?;
-        // First, so that an unknown checkpoint stops nothing.
+        // First, so that an invalid request stops nothing.
         let turn = checkpoints::turn_before(&state, id, &params.checkpoint_id, parts).await?;
+        let request = RestoreFiles {
+            checkpoint: params.checkpoint_id,
+            overwrite: params.overwrite.unwrap_or_default(),
+        };
+        if parts.has_files() {
+            state.checkpoints.preview(id, request.clone()).await?;
+        }
         let stopped = threads::stop(&state.threads, id, principal.clone()).await;
         stopped.map_err(|error| threads::refused(id, error))?;
         if !parts.has_files() {
             return Ok((turn, FileRestore::default()));
         }
-        let request = RestoreFiles {
-            checkpoint: params.checkpoint_id,
-            overwrite: params.overwrite.unwrap_or_default(),
-        };
         let restore = state.checkpoints.restore(id, request).await?;
         Ok::<_, WireError>((turn, restore))
     };
