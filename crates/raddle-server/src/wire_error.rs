@@ -10,7 +10,7 @@ use raddle_core::ports::{CheckpointError, McpError, PluginRequestError};
 use raddle_protocol::{CodexErrorInfo, NonSteerableTurnKind, NotSteerable, TurnError};
 use raddle_rpc::{ErrorObject, Id, code};
 use raddle_sandbox::{ConfinementError, HoldError, SandboxRefusal, StartError};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 pub(crate) use raddle_config::quoted;
 
@@ -112,6 +112,12 @@ pub(crate) enum WireError {
     },
     /// Checkpoints that cannot be read or restored.
     Checkpoint(CheckpointError),
+    /// A failure after files were restored. They could not be returned to their state before.
+    FilesStayRestored {
+        error: Box<Self>,
+        /// The checkpoint of the state before the restore.
+        checkpoint: String,
+    },
     /// A command that cannot be confined as required.
     NotSandboxed(SandboxRefusal),
     /// A command whose output exceeds the limit of a response.
@@ -328,6 +334,9 @@ impl From<WireError> for ErrorObject {
                 json!({ "errorInfo": "file_too_large", "bytes": bytes, "bytesMax": bytes_max }),
             ),
             WireError::Checkpoint(error) => checkpoint(&error),
+            WireError::FilesStayRestored { error, checkpoint } => {
+                with_restored_checkpoint(Self::from(*error), checkpoint)
+            }
             WireError::NotSandboxed(refused) => invalid(refused.to_string().into())
                 .with_data(json!({ "errorInfo": "sandbox_unavailable" })),
             WireError::OutputTooLarge { bytes_max } => invalid(
@@ -390,6 +399,16 @@ fn checkpoint(error: &CheckpointError) -> ErrorObject {
         CheckpointError::Failed(_) => (code::INTERNAL, json!({ "errorInfo": "storage" })),
     };
     ErrorObject::new(code, error.to_string()).with_data(data)
+}
+
+/// Adds the checkpoint of the files that stay restored to an error.
+fn with_restored_checkpoint(error: ErrorObject, checkpoint: String) -> ErrorObject {
+    let mut data = match error.data.as_deref() {
+        Some(Value::Object(data)) => data.clone(),
+        _ => Map::new(),
+    };
+    data.insert("restoredCheckpointId".to_owned(), checkpoint.into());
+    error.with_data(data.into())
 }
 
 /// Returns the error for a running turn that accepts no input. Its data is a turn error.

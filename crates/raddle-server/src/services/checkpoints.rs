@@ -10,9 +10,11 @@ use raddle_core::ports::{
 };
 use raddle_core::{ChangeSettings, Command, Refusal, SettingsChange, ThreadId, TurnId};
 use raddle_protocol::{RestoreScope, ThreadCheckpointListParams, ThreadCheckpointListResponse};
+use tokio::sync::oneshot;
 
 use super::ServerState;
 use super::threads::{self, cursors, lists};
+use crate::call::Reply;
 use crate::wire_error::WireError;
 
 /// Page size of the search for the turns that a request reverts.
@@ -197,6 +199,36 @@ async fn is_reverted(threads: &Threads, id: ThreadId, turn: &TurnId) -> Result<b
         Err(AgentError::Refused(Refusal::NoSuchTurn)) => Ok(true),
         Err(error) => Err(error),
     }
+}
+
+/// Answers a command that failed after files were restored for it: the files return to their state
+/// before the restore first.
+pub(crate) async fn answer_failure<R>(
+    state: &ServerState,
+    id: ThreadId,
+    restored: Option<String>,
+    failure: oneshot::Receiver<(Reply<R>, WireError)>,
+) {
+    // There is no failure to receive once the response is sent.
+    let Ok((reply, error)) = failure.await else {
+        return;
+    };
+    let Some(checkpoint) = restored else {
+        return reply.error(error);
+    };
+    let request = RestoreFiles {
+        checkpoint: checkpoint.clone(),
+        overwrite: Vec::new(),
+    };
+    let undone = state.checkpoints.restore(id, request).await;
+    let is_undone = undone.is_ok_and(|it| it.conflicts.is_empty());
+    reply.error(match is_undone {
+        true => error,
+        false => WireError::FilesStayRestored {
+            error: Box::new(error),
+            checkpoint,
+        },
+    });
 }
 
 /// Answers a request that left the thread as it is. The thread stores the response if the client

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 
 use raddle_core::ports::{
@@ -24,6 +25,8 @@ pub struct ScriptedCheckpoints {
     workspace: PathBuf,
     given: GivenCheckpoints,
     failure: Option<CheckpointError>,
+    /// Whether no restore can be undone.
+    pub undo_fails: Arc<AtomicBool>,
     /// Gets a permit when the checkpoints of a thread are removed.
     pub forgotten: Arc<Notify>,
 }
@@ -34,6 +37,7 @@ impl ScriptedCheckpoints {
             workspace: harness.workspace.clone(),
             given: harness.checkpoints.clone(),
             failure: None,
+            undo_fails: Arc::default(),
             forgotten: Arc::default(),
         }
     }
@@ -94,6 +98,9 @@ impl ScriptedCheckpoints {
     fn restored(&self, request: &RestoreFiles) -> Result<FileRestore, CheckpointError> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
+        }
+        if self.undo_fails.load(Relaxed) && request.checkpoint.starts_with("restore-") {
+            return Err(CheckpointError::Failed("the disk is full".to_owned()));
         }
         let mut plan = self.planned(request)?;
         if plan.changes.is_empty() {

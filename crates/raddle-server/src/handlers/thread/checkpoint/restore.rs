@@ -45,7 +45,8 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadCheckpointR
         Err(error) => return reply.error(error),
     };
     let is_reverted = turn.is_some();
-    let answer = reply.into_reply_to(move |done| {
+    let restored = restore.checkpoint.clone();
+    let (answer, failure) = reply.into_reply_to_or_failure(move |done| {
         let response = done.map(|done| ThreadCheckpointRestoreResponse {
             restored: wire::restored(&restore),
             conflicts: wire::conflicts(&restore),
@@ -58,4 +59,5 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadCheckpointR
         Some(turn) => state.threads.revert(id, turn, principal, answer).await,
         None => checkpoints::answer_unchanged(&state.threads, id, principal, answer).await,
     }
+    checkpoints::answer_failure(&state, id, restored, failure).await;
 }
