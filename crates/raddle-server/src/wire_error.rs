@@ -100,6 +100,8 @@ pub(crate) enum WireError {
     OutsideOfThreads {
         path: PathBuf,
     },
+    /// File changes of a thread that this observer does not follow.
+    NotFollowed,
     /// A file whose response would not fit into a message.
     FileTooLarge {
         path: PathBuf,
@@ -316,6 +318,11 @@ impl From<WireError> for ErrorObject {
                     path.display()
                 )
                 .into(),
+            )
+            .with_data(json!({ "errorInfo": "observer" })),
+            WireError::NotFollowed => invalid(
+                "an observer reads the file changes of threads that it follows; resume the thread first, or connect as a driver"
+                    .into(),
             )
             .with_data(json!({ "errorInfo": "observer" })),
             WireError::FileTooLarge {

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use super::ServerState;
 use super::threads::{self, cursors, lists};
 use crate::call::Reply;
+use crate::session::Session;
 use crate::wire_error::WireError;
 
 /// Page size of the search for the turns that a request reverts.
@@ -45,6 +46,20 @@ impl RestoredParts {
 
     pub(crate) fn has_conversation(self) -> bool {
         matches!(self, Self::Conversation | Self::Both)
+    }
+}
+
+/// Checks that the client may read the file changes of a thread: an observer reads only those of
+/// threads that it follows.
+pub(crate) async fn check_readable(
+    state: &ServerState,
+    session: &Session,
+    id: ThreadId,
+) -> Result<(), WireError> {
+    threads::check_exists(state, Some(id)).await?;
+    match session.is_observer() && !session.followed_threads().contains(&id) {
+        true => Err(WireError::NotFollowed),
+        false => Ok(()),
     }
 }
 
