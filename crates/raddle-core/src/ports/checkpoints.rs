@@ -255,8 +255,11 @@ pub enum CheckpointError {
     /// The thread has no such checkpoint.
     #[error("no such checkpoint: pass an id that thread/checkpoint/list returned")]
     NoSuchCheckpoint,
-    /// No checkpoint belongs to the turn: it ran no tool that could write.
-    #[error("the turn has no checkpoint: it ran no tool that could change files")]
+    /// No checkpoint belongs to the turn.
+    #[error(
+        "no checkpoint is stored for this turn: it changed no files, or checkpoints did not cover \
+         it (switched off, a fork, the home folder)"
+    )]
     NoCheckpointOfTurn,
     /// The checkpoints are in different folders.
     #[error("the checkpoints are in different folders, {0} and {1}: restore the later ones first")]
