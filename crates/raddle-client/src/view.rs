@@ -22,6 +22,12 @@ pub struct ThreadView {
     pub cwd: String,
     /// When the user is asked for approval, as of when the thread was opened.
     pub approval_policy: Option<AskForApproval>,
+    /// The sandbox of its commands, as of then.
+    pub sandbox: Option<SandboxPolicy>,
+    /// The permission profile of that sandbox, if it has one.
+    pub active_permission_profile: Option<ActivePermissionProfile>,
+    /// The budget limits of a resumed thread, as of then.
+    pub budget: Option<Budget>,
     /// Unresolved requests of the server, oldest first.
     pub questions: Vec<OpenQuestion>,
     /// Token usage, if the server has sent it.
@@ -57,6 +63,12 @@ pub struct ThreadHead {
     pub cwd: String,
     /// When the user is asked for approval.
     pub approval_policy: Option<AskForApproval>,
+    /// The sandbox of its commands.
+    pub sandbox: Option<SandboxPolicy>,
+    /// The permission profile of that sandbox, if it has one.
+    pub active_permission_profile: Option<ActivePermissionProfile>,
+    /// The budget limits, in the response to `thread/resume`.
+    pub budget: Option<Budget>,
 }
 
 impl ThreadView {
@@ -67,6 +79,9 @@ impl ThreadView {
             model_provider: head.model_provider,
             cwd: head.cwd,
             approval_policy: head.approval_policy,
+            sandbox: head.sandbox,
+            active_permission_profile: head.active_permission_profile,
+            budget: head.budget,
             questions: Vec::new(),
             usage: None,
             plan: None,

@@ -1,12 +1,14 @@
-//! Validates the sandbox and approval settings of the arguments: each is known, and none
-//! contradict.
+//! Validates the sandbox and approval settings of the arguments: each is known, none contradict, and
+//! a resumed thread has them.
 
+use raddle_client::ThreadView;
 use raddle_config::Override;
-use raddle_protocol::{AskForApproval, SandboxMode};
+use raddle_protocol::{AskForApproval, Budget, BudgetLimits, SandboxMode, SandboxPolicy};
 use serde_json::{Value, json};
 
 use super::error::UsageError;
 use super::options::Options;
+use super::plan::Plan;
 
 const APPROVAL: &str = "approval_policy";
 const SANDBOX: &str = "sandbox_mode";
@@ -172,4 +174,125 @@ fn narrows(settings: &[Override]) -> bool {
             _ => false,
         }
     })
+}
+
+/// Returns the first limit of the arguments that a resumed thread does not have.
+pub(crate) fn first_unchanged(plan: &Plan, thread: &ThreadView) -> Option<&'static str> {
+    let profile = plan.setting(PROFILE);
+    let is_sandbox_changed = match (plan.sandbox(), &thread.sandbox) {
+        (Some(mode), Some(policy)) => is_of_mode(policy, &mode),
+        _ => true,
+    };
+    let is_profile_changed = match (plan.sandbox(), profile) {
+        (None, Some(profile)) => {
+            let active = thread.active_permission_profile.as_ref();
+            active.is_some_and(|it| profile == json!(it.id))
+        }
+        // A sandbox is a member of the request, and the profile agrees with it.
+        _ => true,
+    };
+    let unchanged = [
+        (is_sandbox_changed, "the sandbox"),
+        (is_profile_changed, "the permission profile"),
+        (
+            has_budgets(thread.budget.as_ref(), &plan.settings),
+            "the budget",
+        ),
+    ];
+    let first = unchanged.into_iter().find(|(is_changed, _)| !is_changed);
+    first.map(|(_, limit)| limit)
+}
+
+fn is_of_mode(policy: &SandboxPolicy, mode: &SandboxMode) -> bool {
+    match policy {
+        SandboxPolicy::ReadOnly(_) => *mode == SandboxMode::ReadOnly,
+        SandboxPolicy::WorkspaceWrite(_) => *mode == SandboxMode::WorkspaceWrite,
+        SandboxPolicy::DangerFullAccess => *mode == SandboxMode::DangerFullAccess,
+        _ => false,
+    }
+}
+
+/// Whether a thread has the budgets of the settings.
+fn has_budgets(budget: Option<&Budget>, settings: &[Override]) -> bool {
+    let limits = |it: Option<&BudgetLimits>| {
+        let it = it.cloned().unwrap_or_default();
+        json!({
+            "tokens": it.tokens, "usd": it.usd, "seconds": it.seconds, "tool_calls": it.tool_calls,
+        })
+    };
+    let turn = limits(budget.and_then(|it| it.turn.as_ref()));
+    let thread = limits(budget.and_then(|it| it.thread.as_ref()));
+    let in_effect = json!({ "budget": { "turn": turn, "thread": thread } });
+    let mut requested = json!({});
+    for setting in settings {
+        if setting.path().first().is_some_and(|it| it == "budget") {
+            insert(&mut requested, setting.path(), setting.to_json());
+        }
+    }
+    includes(&in_effect, &requested)
+}
+
+/// Sets the value at a path. The last value of a path wins.
+fn insert(table: &mut Value, path: &[String], value: Value) {
+    let [key, rest @ ..] = path else {
+        *table = value;
+        return;
+    };
+    if !table.is_object() {
+        *table = json!({});
+    }
+    insert(&mut table[key], rest, value);
+}
+
+/// Whether a table has all values of another one.
+fn includes(all: &Value, some: &Value) -> bool {
+    /// Amounts of money are stored in billionths of a dollar.
+    const ROUNDING: f64 = 1e-9;
+    if let Value::Object(members) = some {
+        return members
+            .iter()
+            .all(|(key, value)| includes(&all[key], value));
+    }
+    match (all.as_f64(), some.as_f64()) {
+        (Some(one), Some(other)) => (one - other).abs() <= ROUNDING,
+        _ => all == some,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_in_effect_include_the_requested_ones() {
+        let limits = |tokens, usd| BudgetLimits {
+            tokens,
+            usd,
+            ..BudgetLimits::default()
+        };
+        let budget = Budget {
+            turn: Some(limits(Some(80), Some(0.1))),
+            thread: None,
+        };
+        for (settings, expected) in [
+            (&[][..], true),
+            (&["budget.turn.tokens=80"], true),
+            (&["budget.turn.tokens=90"], false),
+            (&["budget.turn.tokens=90", "budget.turn.tokens=80"], true),
+            (&["budget.turn.usd=0.1"], true),
+            (&["budget.turn.tool_calls=1"], false),
+            (&["budget.turn={ tokens = 80, usd = 0.1 }"], true),
+            (&["budget.thread.tokens=80"], false),
+            (&["budget={ thread = { tokens = 80 } }"], false),
+            (&["model=x"], true),
+        ] {
+            let parsed = settings.iter().map(|it| it.parse().expect("a setting"));
+            let parsed: Vec<Override> = parsed.collect();
+            assert_eq!(
+                has_budgets(Some(&budget), &parsed),
+                expected,
+                "{settings:?}"
+            );
+        }
+    }
 }

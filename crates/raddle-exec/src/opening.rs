@@ -11,6 +11,7 @@ use raddle_protocol::methods::{ConfigRead, ThreadList, ThreadUnarchive};
 use raddle_protocol::{AskForApproval, ConfigReadParams, ThreadId, ThreadUnarchiveParams};
 use serde_json::{Value, json};
 
+use super::limits;
 use super::options::{ThreadSelector, Unattended};
 use super::plan::Plan;
 use super::vendor;
@@ -45,6 +46,14 @@ pub(crate) enum OpenError {
     Resume {
         thread: ThreadId,
         source: FailedCall,
+    },
+    #[error(
+        "another client has the thread {thread} open, or a turn runs in it, so {limit} was not \
+         changed; close it there or wait, or leave the option out"
+    )]
+    InUse {
+        thread: ThreadId,
+        limit: &'static str,
     },
     #[error("the threads cannot be listed")]
     List(#[source] FailedCall),
@@ -113,7 +122,7 @@ pub(crate) async fn open(plan: &Plan, client: &Client) -> Result<ThreadFollower,
         thread,
         source: FailedCall(error),
     };
-    match client.resume(plan.resume(thread)).await {
+    let follow = match client.resume(plan.resume(thread)).await {
         Err(CallError::Refused(error)) if is_archived(&error.message, thread) => {
             let params = ThreadUnarchiveParams {
                 thread_id: thread,
@@ -122,9 +131,14 @@ pub(crate) async fn open(plan: &Plan, client: &Client) -> Result<ThreadFollower,
             let restored = client.call::<ThreadUnarchive>(params).await;
             restored.map_err(failed)?;
             print_line("raddle: the thread was archived, and is listed again");
-            client.resume(plan.resume(thread)).await.map_err(failed)
+            client.resume(plan.resume(thread)).await.map_err(failed)?
         }
-        opened => opened.map_err(failed),
+        opened => opened.map_err(failed)?,
+    };
+    // The server changes no settings under another client, and says so in no other way.
+    match limits::first_unchanged(plan, follow.thread()) {
+        Some(limit) => Err(OpenError::InUse { thread, limit }),
+        None => Ok(follow),
     }
 }
 

@@ -145,7 +145,7 @@ impl Plan {
         }
     }
 
-    fn sandbox(&self) -> Option<SandboxMode> {
+    pub(crate) fn sandbox(&self) -> Option<SandboxMode> {
         if self.options.dangerously_bypass_approvals_and_sandbox {
             return Some(SandboxMode::DangerFullAccess);
         }

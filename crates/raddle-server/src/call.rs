@@ -13,6 +13,7 @@ use raddle_protocol::table::{Method, ServedBy};
 use raddle_rpc::{ErrorObject, Id, answer, refusal};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio::sync::oneshot;
 use tracing::Span;
 
 use crate::disk::DiskExecutor;
@@ -129,13 +130,22 @@ impl<R: Serialize> Reply<R> {
 
     /// Turns this into the reply callback of a command. If the client may retry the request, the
     /// thread stores the response that `show` renders together with the command's records.
-    pub(crate) fn into_reply_to<F>(mut self, show: F) -> ReplyTo
+    pub(crate) fn into_reply_to<F>(self, show: F) -> ReplyTo
     where
         F: Fn(CommandResult<'_>) -> Result<R, WireError> + Send + Sync + 'static,
         R: 'static,
     {
+        self.into_reply_to_with(show, Self::finish)
+    }
+
+    fn into_reply_to_with<F, G>(mut self, show: F, finish: G) -> ReplyTo
+    where
+        F: Fn(CommandResult<'_>) -> Result<R, WireError> + Send + Sync + 'static,
+        G: FnOnce(Self, Result<R, WireError>) + Send + 'static,
+        R: 'static,
+    {
         let Some(idempotency) = self.take_idempotency() else {
-            return ReplyTo::from(move |done: CommandResult<'_>| self.finish(show(done)));
+            return ReplyTo::from(move |done: CommandResult<'_>| finish(self, show(done)));
         };
         let show = Arc::new(show);
         let rendered = show.clone();
@@ -149,7 +159,7 @@ impl<R: Serialize> Reply<R> {
                 outcome: core::CommandOutcome::Kept { answer },
                 ..
             }) => self.pending.send_stored(answer),
-            done => self.finish(show(done)),
+            done => finish(self, show(done)),
         };
         let render_response = Some(render_response);
         ReplyTo::idempotent(
@@ -159,6 +169,28 @@ impl<R: Serialize> Reply<R> {
                 ..idempotency
             },
         )
+    }
+
+    /// Like [`Self::into_reply_to`]. If the command fails, the receiver gets this reply with the
+    /// error, so that the handler can undo its own work before it responds.
+    pub(crate) fn into_reply_to_or_failure<F>(
+        self,
+        show: F,
+    ) -> (ReplyTo, oneshot::Receiver<(Self, WireError)>)
+    where
+        F: Fn(CommandResult<'_>) -> Result<R, WireError> + Send + Sync + 'static,
+        R: 'static,
+    {
+        let (failed, failure) = oneshot::channel();
+        let finish = move |reply: Self, result: Result<R, WireError>| match result {
+            Ok(result) => reply.ok(&result),
+            Err(error) => {
+                if let Err((reply, error)) = failed.send((reply, error)) {
+                    reply.error(error);
+                }
+            }
+        };
+        (self.into_reply_to_with(show, finish), failure)
     }
 
     pub(crate) fn finish(self, outcome: Result<R, WireError>) {

@@ -10,7 +10,7 @@ use raddle_core::ports::{CheckpointError, McpError, PluginRequestError};
 use raddle_protocol::{CodexErrorInfo, NonSteerableTurnKind, NotSteerable, TurnError};
 use raddle_rpc::{ErrorObject, Id, code};
 use raddle_sandbox::{ConfinementError, HoldError, SandboxRefusal, StartError};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 pub(crate) use raddle_config::quoted;
 
@@ -100,6 +100,8 @@ pub(crate) enum WireError {
     OutsideOfThreads {
         path: PathBuf,
     },
+    /// File changes of a thread that this observer does not follow.
+    NotFollowed,
     /// A file whose response would not fit into a message.
     FileTooLarge {
         path: PathBuf,
@@ -112,6 +114,12 @@ pub(crate) enum WireError {
     },
     /// Checkpoints that cannot be read or restored.
     Checkpoint(CheckpointError),
+    /// A failure after files were restored. They could not be returned to their state before.
+    FilesStayRestored {
+        error: Box<Self>,
+        /// The checkpoint of the state before the restore.
+        checkpoint: String,
+    },
     /// A command that cannot be confined as required.
     NotSandboxed(SandboxRefusal),
     /// A command whose output exceeds the limit of a response.
@@ -312,6 +320,11 @@ impl From<WireError> for ErrorObject {
                 .into(),
             )
             .with_data(json!({ "errorInfo": "observer" })),
+            WireError::NotFollowed => invalid(
+                "an observer reads the file changes of threads that it follows; resume the thread first, or connect as a driver"
+                    .into(),
+            )
+            .with_data(json!({ "errorInfo": "observer" })),
             WireError::FileTooLarge {
                 path,
                 bytes,
@@ -328,6 +341,9 @@ impl From<WireError> for ErrorObject {
                 json!({ "errorInfo": "file_too_large", "bytes": bytes, "bytesMax": bytes_max }),
             ),
             WireError::Checkpoint(error) => checkpoint(&error),
+            WireError::FilesStayRestored { error, checkpoint } => {
+                with_restored_checkpoint(Self::from(*error), checkpoint)
+            }
             WireError::NotSandboxed(refused) => invalid(refused.to_string().into())
                 .with_data(json!({ "errorInfo": "sandbox_unavailable" })),
             WireError::OutputTooLarge { bytes_max } => invalid(
@@ -371,6 +387,10 @@ fn checkpoint(error: &CheckpointError) -> ErrorObject {
             code::INVALID_REQUEST,
             json!({ "errorInfo": "other_folder", "folders": [first, second] }),
         ),
+        CheckpointError::NotChanged(_) => (
+            code::INVALID_REQUEST,
+            json!({ "errorInfo": "path_not_changed" }),
+        ),
         CheckpointError::Expired => (
             code::INVALID_REQUEST,
             json!({ "errorInfo": "checkpoint_expired" }),
@@ -386,6 +406,16 @@ fn checkpoint(error: &CheckpointError) -> ErrorObject {
         CheckpointError::Failed(_) => (code::INTERNAL, json!({ "errorInfo": "storage" })),
     };
     ErrorObject::new(code, error.to_string()).with_data(data)
+}
+
+/// Adds the checkpoint of the files that stay restored to an error.
+fn with_restored_checkpoint(error: ErrorObject, checkpoint: String) -> ErrorObject {
+    let mut data = match error.data.as_deref() {
+        Some(Value::Object(data)) => data.clone(),
+        _ => Map::new(),
+    };
+    data.insert("restoredCheckpointId".to_owned(), checkpoint.into());
+    error.with_data(data.into())
 }
 
 /// Returns the error for a running turn that accepts no input. Its data is a turn error.

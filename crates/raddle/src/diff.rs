@@ -1,8 +1,10 @@
 //! `raddle diff`: print the file changes of a turn or of a thread.
 
+mod hints;
 mod stat;
 
-use std::io;
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -28,7 +30,7 @@ pub(crate) fn run(args: &Diff) -> Result<ExitCode> {
         client.close().await;
         diff
     })?;
-    let Some(diff) = diff else {
+    let Some(FolderDiff { diff, folder }) = diff else {
         log::print_line(&format!("no turn of {thread} changed files"));
         return Ok(ExitCode::FAILURE);
     };
@@ -39,40 +41,64 @@ pub(crate) fn run(args: &Diff) -> Result<ExitCode> {
     for line in gaps(&diff) {
         log::print_line(&line);
     }
+    if !args.stat {
+        // No other program reads a terminal.
+        let is_read = !io::stdout().is_terminal();
+        let folder = folder.as_deref().map(Path::new).filter(|_| is_read);
+        for line in hints::lines(&diff, folder.and_then(hints::folder_in_repository)) {
+            log::print_line(&line);
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
+/// A diff, and the folder to which its paths are relative, if that is known.
+struct FolderDiff {
+    diff: WorkspaceDiff,
+    folder: Option<String>,
+}
+
 /// Reads the requested diff; none if no turn changed files.
-async fn read(client: &Client, thread: ThreadId, args: &Diff) -> Result<Option<WorkspaceDiff>> {
+async fn read(client: &Client, thread: ThreadId, args: &Diff) -> Result<Option<FolderDiff>> {
     let checkpoints = checkpoints(client, thread).await?;
     if args.all {
-        if checkpoints.is_empty() {
+        let Some(newest) = checkpoints.first() else {
             return Ok(None);
-        }
+        };
         let params = ThreadDiffReadParams {
             thread_id: thread,
             from: None,
             to: None,
         };
         let read = client.call::<methods::ThreadDiffRead>(params).await?;
-        return Ok(Some(read.diff));
+        return Ok(Some(FolderDiff {
+            diff: read.diff,
+            folder: Some(newest.cwd.clone()),
+        }));
     }
     let turn = match &args.turn {
         Some(prefix) => Some(turn_of(&checkpoints, prefix)?),
         None => {
-            let newest = checkpoints.into_iter().find(is_change_of_turn);
-            newest.and_then(|it| it.turn_id)
+            let newest = checkpoints.iter().find(|it| is_change_of_turn(it));
+            newest.and_then(|it| it.turn_id.clone())
         }
     };
     let Some(turn) = turn else {
         return Ok(None);
     };
+    let of_turn = checkpoints
+        .iter()
+        .find(|it| it.turn_id.as_ref() == Some(&turn));
+    let folder = of_turn.map(|it| it.cwd.clone());
     let params = TurnDiffReadParams {
         thread_id: thread,
         turn_id: turn,
     };
     let read = client.call::<methods::TurnDiffRead>(params).await?;
-    Ok(Some(read.diff))
+    Ok(Some(FolderDiff {
+        diff: read.diff,
+        folder,
+    }))
 }
 
 /// Returns the turn with this prefix of its id. The server says what is wrong with an id that no

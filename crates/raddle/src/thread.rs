@@ -81,7 +81,8 @@ fn find(archive: &Archive, id: &str) -> Result<ThreadId> {
     }
 }
 
-/// Returns the thread with this prefix of its id, or the newest one of the current folder.
+/// Returns the thread with this prefix of its id, or the newest one of the current folder that was
+/// used.
 pub(crate) fn named_or_newest(id: Option<&str>) -> Result<ThreadId> {
     let folder = Home::find()?.threads();
     let archive = open_existing(&folder)?;
@@ -91,6 +92,7 @@ pub(crate) fn named_or_newest(id: Option<&str>) -> Result<ThreadId> {
     let cwd = std::env::current_dir().context("cannot find out the current folder")?;
     let query = ListQuery {
         cwds: vec![cwd.to_string_lossy().into_owned()],
+        used: true,
         limit: 1,
         ..ListQuery::default()
     };

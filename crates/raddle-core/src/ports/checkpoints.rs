@@ -255,8 +255,11 @@ pub enum CheckpointError {
     /// The thread has no such checkpoint.
     #[error("no such checkpoint: pass an id that thread/checkpoint/list returned")]
     NoSuchCheckpoint,
-    /// No checkpoint belongs to the turn: it ran no tool that could write.
-    #[error("the turn has no checkpoint: it ran no tool that could change files")]
+    /// No checkpoint belongs to the turn.
+    #[error(
+        "no checkpoint is stored for this turn: it changed no files, or checkpoints did not cover \
+         it (switched off, a fork, the home folder)"
+    )]
     NoCheckpointOfTurn,
     /// The checkpoints are in different folders.
     #[error(
@@ -264,6 +267,12 @@ pub enum CheckpointError {
          later ones first"
     )]
     OtherFolder(String, String),
+    /// A path to overwrite that the checkpoints did not change.
+    #[error(
+        "no file to overwrite: `{0}` is none that the checkpoints changed; name one that the \
+         preview lists as a conflict"
+    )]
+    NotChanged(String),
     /// The stored files are gone.
     #[error("the checkpoint has expired: its files were removed from the store by age or size")]
     Expired,

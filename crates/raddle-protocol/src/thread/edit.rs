@@ -250,6 +250,10 @@ pub struct ThreadRevertResponse {
     /// Raddle extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conflicts: Option<Vec<FileConflict>>,
+    /// Checkpoint of the state before the restore, to undo it; absent if no file was restored.
+    /// Raddle extension.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint_id: Option<String>,
 }
 
 /// Params of `thread/rollback`, the older form of `thread/revert`. A running turn is interrupted.

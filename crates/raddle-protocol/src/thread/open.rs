@@ -220,6 +220,9 @@ pub struct ThreadResumeResponse {
     /// is unknown.
     #[schemars(extend("x-experimental" = true))]
     pub active_permission_profile: Option<ActivePermissionProfile>,
+    /// Budget limits in effect; absent when no limit is set. Raddle extension.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     /// Effective collaboration mode; null when the server does not report it.
     pub collaboration_mode: Option<CollaborationMode>,
     /// Ids of the plugins disabled for this thread.

@@ -2,21 +2,31 @@
 
 pub(crate) mod wire;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use raddle_agent::{AgentError, ReplyTo, Threads};
 use raddle_core::ports::{
-    Checkpoint, CheckpointError, FileRestore, PageQuery, ReadError, RestoreFiles, TurnEntry,
+    Checkpoint, CheckpointError, CheckpointRange, FileRestore, PageQuery, ReadError, RestoreFiles,
+    TurnEntry,
 };
-use raddle_core::{ChangeSettings, Command, Refusal, SettingsChange, ThreadId, TurnId};
+use raddle_core::{
+    ChangeSettings, Command, Item, ItemBody, ItemStatus, Refusal, Sandbox, SettingsChange,
+    ThreadId, TurnId,
+};
 use raddle_protocol::{RestoreScope, ThreadCheckpointListParams, ThreadCheckpointListResponse};
+use tokio::sync::oneshot;
 
 use super::ServerState;
 use super::threads::{self, cursors, lists};
+use crate::call::Reply;
+use crate::session::Session;
 use crate::wire_error::WireError;
 
 /// Page size of the search for the turns that a request reverts.
 const TURNS: usize = 100;
+
+/// Page size of the search for tools that may have changed files.
+const ITEMS: usize = 100;
 
 /// The parts of a thread that a request restores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +53,20 @@ impl RestoredParts {
 
     pub(crate) fn has_conversation(self) -> bool {
         matches!(self, Self::Conversation | Self::Both)
+    }
+}
+
+/// Checks that the client may read the file changes of a thread: an observer reads only those of
+/// threads that it follows.
+pub(crate) async fn check_readable(
+    state: &ServerState,
+    session: &Session,
+    id: ThreadId,
+) -> Result<(), WireError> {
+    threads::check_exists(state, Some(id)).await?;
+    match session.is_observer() && !session.followed_threads().contains(&id) {
+        true => Err(WireError::NotFollowed),
+        false => Ok(()),
     }
 }
 
@@ -102,23 +126,108 @@ pub(crate) async fn turn_before(
 }
 
 /// Restores the files to their state before a turn: before its checkpoint, or the first one of a
-/// later turn. If there is none, no file is restored. Turns that were reverted without their files
-/// count as well.
+/// later turn. Turns that were reverted without their files count as well. If there is none, no file
+/// is restored, unless a turn may have changed files: then this fails.
 pub(crate) async fn restore_before(
     state: &ServerState,
     id: ThreadId,
     turn: &TurnEntry,
 ) -> Result<FileRestore, WireError> {
+    match request_before(state, id, turn).await? {
+        Some(request) => Ok(state.checkpoints.restore(id, request).await?),
+        None => Ok(FileRestore::default()),
+    }
+}
+
+/// Checks that [`restore_before`] can restore the files.
+pub(crate) async fn check_before(
+    state: &ServerState,
+    id: ThreadId,
+    turn: &TurnEntry,
+) -> Result<(), WireError> {
+    if let Some(request) = request_before(state, id, turn).await? {
+        state.checkpoints.preview(id, request).await?;
+    }
+    Ok(())
+}
+
+async fn request_before(
+    state: &ServerState,
+    id: ThreadId,
+    turn: &TurnEntry,
+) -> Result<Option<RestoreFiles>, WireError> {
     let stored = state.checkpoints.list(id).await?;
     let found = first_since(&state.threads, id, turn, stored).await;
-    let Some(checkpoint) = found.map_err(|error| threads::refused(id, error))? else {
-        return Ok(FileRestore::default());
-    };
-    let request = RestoreFiles {
+    let found = found.map_err(|error| threads::refused(id, error))?;
+    if found.is_none() {
+        check_covered(state, id, turn).await?;
+    }
+    Ok(found.map(|checkpoint| RestoreFiles {
         checkpoint,
         overwrite: Vec::new(),
+    }))
+}
+
+/// Fails if this turn or a later one may have changed files and has no checkpoint. Checkpoints
+/// without changes are not listed, but have a diff.
+async fn check_covered(
+    state: &ServerState,
+    id: ThreadId,
+    turn: &TurnEntry,
+) -> Result<(), WireError> {
+    let turns = turns_with_writers(&state.threads, id, turn).await;
+    for turn in turns.map_err(|error| threads::refused(id, error))? {
+        let read = state
+            .checkpoints
+            .diff(id, CheckpointRange::Turn(turn))
+            .await;
+        if let Err(error @ (CheckpointError::NoCheckpointOfTurn | CheckpointError::Disabled)) = read
+        {
+            return Err(error.into());
+        }
+    }
+    Ok(())
+}
+
+/// Returns this turn and later ones, if a tool that may have changed files ran in them.
+async fn turns_with_writers(
+    threads: &Threads,
+    id: ThreadId,
+    turn: &TurnEntry,
+) -> Result<BTreeSet<TurnId>, AgentError> {
+    let thread = threads.peek(id).await?.thread;
+    let has_read_only_commands =
+        matches!(&thread.settings().sandbox, Sandbox::ReadOnly { roots, .. } if roots.is_empty());
+    let may_write = |item: &Item| {
+        let is_writer = match &item.body {
+            ItemBody::Patch(_) => true,
+            // The user's own command is a change of the user.
+            ItemBody::Command(_) => !has_read_only_commands && !item.is_users_command(),
+            _ => false,
+        };
+        is_writer && !matches!(item.status, ItemStatus::Declined | ItemStatus::NotRun)
     };
-    Ok(state.checkpoints.restore(id, request).await?)
+    let mut query = PageQuery {
+        limit: ITEMS,
+        newest_first: true,
+        cursor: None,
+    };
+    let mut found = BTreeSet::new();
+    loop {
+        let page = threads.items(id, None, query.clone()).await?;
+        for entry in page.entries {
+            if entry.seq < turn.from {
+                return Ok(found);
+            }
+            if may_write(&entry.item) {
+                found.insert(entry.turn);
+            }
+        }
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            return Ok(found);
+        }
+    }
 }
 
 /// Returns the oldest checkpoint of this turn or of a later one.
@@ -177,6 +286,36 @@ async fn is_reverted(threads: &Threads, id: ThreadId, turn: &TurnId) -> Result<b
         Err(AgentError::Refused(Refusal::NoSuchTurn)) => Ok(true),
         Err(error) => Err(error),
     }
+}
+
+/// Answers a command that failed after files were restored for it: the files return to their state
+/// before the restore first.
+pub(crate) async fn answer_failure<R>(
+    state: &ServerState,
+    id: ThreadId,
+    restored: Option<String>,
+    failure: oneshot::Receiver<(Reply<R>, WireError)>,
+) {
+    // There is no failure to receive once the response is sent.
+    let Ok((reply, error)) = failure.await else {
+        return;
+    };
+    let Some(checkpoint) = restored else {
+        return reply.error(error);
+    };
+    let request = RestoreFiles {
+        checkpoint: checkpoint.clone(),
+        overwrite: Vec::new(),
+    };
+    let undone = state.checkpoints.restore(id, request).await;
+    let is_undone = undone.is_ok_and(|it| it.conflicts.is_empty());
+    reply.error(match is_undone {
+        true => error,
+        false => WireError::FilesStayRestored {
+            error: Box::new(error),
+            checkpoint,
+        },
+    });
 }
 
 /// Answers a request that left the thread as it is. The thread stores the response if the client

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 
 use raddle_core::ports::{
@@ -24,6 +25,8 @@ pub struct ScriptedCheckpoints {
     workspace: PathBuf,
     given: GivenCheckpoints,
     failure: Option<CheckpointError>,
+    /// Whether no restore can be undone.
+    pub undo_fails: Arc<AtomicBool>,
     /// Gets a permit when the checkpoints of a thread are removed.
     pub forgotten: Arc<Notify>,
 }
@@ -34,6 +37,7 @@ impl ScriptedCheckpoints {
             workspace: harness.workspace.clone(),
             given: harness.checkpoints.clone(),
             failure: None,
+            undo_fails: Arc::default(),
             forgotten: Arc::default(),
         }
     }
@@ -56,7 +60,15 @@ impl ScriptedCheckpoints {
         let first = given.iter().position(|it| it.id == request.checkpoint);
         let since = &given[first.ok_or(CheckpointError::NoSuchCheckpoint)?..];
         let mut plan = Plan::default();
-        for (path, (before, known)) in together(since) {
+        let changes = together(since);
+        if let Some(path) = request
+            .overwrite
+            .iter()
+            .find(|it| !changes.contains_key(*it))
+        {
+            return Err(CheckpointError::NotChanged(path.clone()));
+        }
+        for (path, (before, known)) in changes {
             let now = read(&self.workspace.join(&path));
             if now == before {
                 continue;
@@ -86,6 +98,9 @@ impl ScriptedCheckpoints {
     fn restored(&self, request: &RestoreFiles) -> Result<FileRestore, CheckpointError> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
+        }
+        if self.undo_fails.load(Relaxed) && request.checkpoint.starts_with("restore-") {
+            return Err(CheckpointError::Failed("the disk is full".to_owned()));
         }
         let mut plan = self.planned(request)?;
         if plan.changes.is_empty() {

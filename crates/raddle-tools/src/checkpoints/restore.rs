@@ -195,11 +195,7 @@ impl PlannedRestore {
         let all = changes.paths();
         let overwrite = request.overwrite.iter().map(|path| {
             let parsed = WorkspacePath::new(path).filter(|it| all.contains(it));
-            parsed.ok_or_else(|| {
-                CheckpointError::Failed(format!(
-                    "no file to overwrite: `{path}` is none that the checkpoints changed"
-                ))
-            })
+            parsed.ok_or_else(|| CheckpointError::NotChanged(path.clone()))
         });
         let overwrite = overwrite.collect::<Result<BTreeSet<_>, _>>()?;
         let now = folder.look_now(&all).map_err(view::failed)?;

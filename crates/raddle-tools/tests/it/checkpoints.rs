@@ -475,7 +475,7 @@ fn edits_of_the_user_are_neither_shown_nor_undone() {
         b
         u
         > undo 1 u
-        no file to overwrite: `u` is none that the checkpoints changed
+        no file to overwrite: `u` is none that the checkpoints changed; name one that the preview lists as a conflict
         ",
     );
 }

@@ -31,8 +31,12 @@ pub(super) struct Choice {
     pub(super) overwrite: Vec<String>,
 }
 
+/// The `errorInfo` of a path to overwrite that neither a checkpoint nor a later one changed.
+const PATH_NOT_CHANGED: &str = "path_not_changed";
+
 /// Returns the newest checkpoint whose files are not restored already: of a turn, or with `--redo`
-/// of a restore. If there is none, returns nothing.
+/// of a restore. It or a later one changed every path to overwrite. If there is none, returns
+/// nothing.
 pub(super) async fn choose(
     client: &Client,
     thread: ThreadId,
@@ -49,7 +53,8 @@ pub(super) async fn choose(
             .is_some_and(|it| turns.contains(it)),
         false => is_change_of_turn(it),
     };
-    // A redo only reverses the newest restore.
+    // A redo only reverses the newest restore, and not one before newer work, which would be
+    // removed with it.
     let look_back = match args.redo {
         true => 1,
         false => LOOK_BACK_MAX,
@@ -60,7 +65,10 @@ pub(super) async fn choose(
         false => checkpoints,
     };
     let current = std::env::current_dir().context("cannot find out the current folder")?;
-    let wanted = checkpoints.into_iter().filter(is_wanted);
+    let in_reach = |it: &Checkpoint| !args.redo || !is_change_of_turn(it);
+    let wanted = checkpoints.into_iter().take_while(in_reach);
+    let wanted = wanted.filter(is_wanted);
+    let mut not_changed = None;
     for checkpoint in wanted.take(look_back) {
         let overwrite = args.overwrite.iter();
         let overwrite: Vec<String> = overwrite
@@ -72,7 +80,13 @@ pub(super) async fn choose(
             overwrite: Some(overwrite.clone()),
         };
         let preview = client.call::<methods::ThreadCheckpointPreview>(params);
-        let preview = preview.await?;
+        let preview = match preview.await {
+            Err(error) if error.info() == Some(PATH_NOT_CHANGED) => {
+                not_changed = Some(error);
+                continue;
+            }
+            preview => preview?,
+        };
         if !preview.restored.is_empty() || !preview.conflicts.is_empty() {
             return Ok(Some(Choice {
                 checkpoint,
@@ -81,7 +95,10 @@ pub(super) async fn choose(
             }));
         }
     }
-    Ok(None)
+    match not_changed {
+        Some(error) => Err(error.into()),
+        None => Ok(None),
+    }
 }
 
 /// Leaves out the checkpoints that a later restore reversed, and those restores of which another one

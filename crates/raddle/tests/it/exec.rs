@@ -1,5 +1,6 @@
 //! `raddle exec` against `raddle mock`.
 
+mod busy_thread;
 mod failures;
 mod json_lines;
 mod killed_server;

@@ -17,6 +17,7 @@ mod progress;
 mod swapped_folders;
 mod tool_gate;
 mod tools;
+mod uncovered_files;
 mod wires;
 
 use std::io::{BufRead, BufReader, Read, Write};

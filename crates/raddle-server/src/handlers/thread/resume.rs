@@ -126,6 +126,7 @@ async fn response(
     let id = params.thread_id;
     let instructions = threads.instructions(&peek.thread.settings().cwd).await;
     let mut head: ThreadStartResponse = view::head(&peek.thread, instructions.sources);
+    let settings = settings_view(peek.thread.settings());
     let ends = ends(threads, id, None).await?;
     // A client that resumes after a sequence number receives the rest as events.
     if !params.exclude_turns && params.after_seq.is_none() {
@@ -144,7 +145,8 @@ async fn response(
         sandbox: head.sandbox,
         thread: head.thread,
         active_permission_profile: head.active_permission_profile,
-        collaboration_mode: Some(settings_view(peek.thread.settings()).collaboration_mode),
+        budget: settings.budget,
+        collaboration_mode: Some(settings.collaboration_mode),
         disabled_plugin_ids: head.disabled_plugin_ids,
         initial_turns_page,
         instruction_sources: head.instruction_sources,

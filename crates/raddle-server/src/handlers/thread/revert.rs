@@ -26,31 +26,38 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadRevert>) {
     let prepared = async {
         let scope = params.what.unwrap_or(RestoreScope::Conversation);
         let parts = RestoredParts::of(&scope)?;
-        // First, so that an unknown turn stops nothing.
+        // First, so that an unknown turn, or files that cannot be restored, stop nothing.
         let found = threads_handle.find(id, &params.before_turn_id).await;
         let turn = found.map_err(refused)?.turn;
+        if parts.has_files() {
+            checkpoints::check_before(&state, id, &turn).await?;
+        }
         let stopped = threads::stop(threads_handle, id, principal.clone()).await;
         stopped.map_err(refused)?;
+        let before = parts.has_conversation().then_some(turn.from);
+        let remaining = ends(threads_handle, id, before).await.map_err(refused)?;
+        // Last, so that only the revert itself can fail after it.
         let restore = match parts.has_files() {
             true => Some(checkpoints::restore_before(&state, id, &turn).await?),
             false => None,
         };
         let turn = parts.has_conversation().then_some(turn);
-        let before = turn.as_ref().map(|it| it.from);
-        let remaining = ends(threads_handle, id, before).await.map_err(refused)?;
         Ok::<_, WireError>((turn, restore, remaining))
     };
     let (turn, restore, remaining) = match prepared.await {
         Ok(prepared) => prepared,
         Err(error) => return reply.error(error),
     };
-    let answer = reply.into_reply_to(move |done| {
+    let restored = restore.as_ref().and_then(|it| it.checkpoint.clone());
+    let checkpoint_id = restored.clone();
+    let (answer, failure) = reply.into_reply_to_or_failure(move |done| {
         let reverted = done.map(|done| ThreadRevertResponse {
             thread: view(done.thread),
             items_backwards_cursor: remaining.items.clone(),
             turns_backwards_cursor: remaining.turns.clone(),
             restored: restore.as_ref().map(wire::restored),
             conflicts: restore.as_ref().map(wire::conflicts),
+            checkpoint_id: checkpoint_id.clone(),
         });
         reverted.map_err(|error| threads::refused(id, error))
     });
@@ -58,4 +65,5 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadRevert>) {
         Some(turn) => threads_handle.revert(id, turn, principal, answer).await,
         None => checkpoints::answer_unchanged(threads_handle, id, principal, answer).await,
     }
+    checkpoints::answer_failure(&state, id, restored, failure).await;
 }

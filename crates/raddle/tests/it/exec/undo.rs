@@ -89,46 +89,58 @@ fn changes_of_a_command_are_printed_and_undone() {
     assert_eq!(threads(), 0);
 }
 
-/// A repeated undo goes back one turn each time, and a repeated redo goes forward.
+/// A repeated undo goes back one turn each time, and a repeated redo goes forward until there is
+/// newer work. A path to overwrite selects the turn that changed it.
 #[test]
 fn turns_are_undone_and_redone_one_after_the_other() {
-    let call = |text: &str| {
-        format!(
-            "{{ call = 'exec_command', arguments = {{ cmd = 'echo {text} > file', login = false }} }}"
-        )
+    let call = |text: &str, file: &str| {
+        let cmd = format!("echo {text} > {file}");
+        format!("{{ call = 'exec_command', arguments = {{ cmd = '{cmd}', login = false }} }}")
     };
-    let harness = ExecHarness::new(&format!(
-        "[[answer]]\nmatch = 'write 1'\ntimes = 1\nsteps = [{}]\n\
-         [[answer]]\nmatch = 'write 2'\ntimes = 1\nsteps = [{}]\n\
-         [[answer]]\nsteps = [{{ text = 'Done.' }}]",
-        call("1"),
-        call("2")
-    ));
+    let answers = [
+        ("write 1", call("1", "file")),
+        ("write 2", call("2", "file")),
+        ("write 3", call("3", "other")),
+    ];
+    let answers = answers.map(|(prompt, call)| {
+        format!("[[answer]]\nmatch = '{prompt}'\ntimes = 1\nsteps = [{call}]\n")
+    });
+    let script = answers.concat() + "[[answer]]\nsteps = [{ text = 'Done.' }]";
+    let harness = ExecHarness::new(&script);
     let work = harness.work.path();
-    fs::write(work.join("file"), "0\n").expect("a file");
-    let workspace = ["--sandbox", "workspace-write"];
-    for words in [&["write 1"][..], &["resume", "--last", "write 2"]] {
-        let words = match words {
-            [word] => [&workspace[..], &[word]].concat(),
-            words => words.to_vec(),
-        };
-        let ran = harness.run(&words);
+    let read = || fs::read_to_string(work.join("file")).expect("a file");
+    let run = |words: &[&str]| {
+        let ran = harness.run(words);
         assert_eq!(ran.code, Some(0), "{ran:?}");
-    }
-    for (words, code, expected) in [
-        (&["undo", "--yes"][..], 0, "1\n"),
-        (&["undo", "--yes"], 0, "0\n"),
-        (&["undo", "--yes"], 1, "0\n"),
-        (&["undo", "--redo", "--yes"], 0, "1\n"),
-        (&["undo", "--redo", "--yes"], 0, "2\n"),
-        (&["undo", "--redo", "--yes"], 1, "2\n"),
-        (&["undo", "--yes"], 0, "1\n"),
-    ] {
-        let mut raddle = command(harness.home.path());
-        raddle.args(words).current_dir(work).stdin(Stdio::null());
-        let output = ExecOutput::of(raddle.output().expect("the binary starts"));
-        assert_eq!(output.code, Some(code), "{words:?}: {output:?}");
-        let file = fs::read_to_string(work.join("file")).expect("a file");
-        assert_eq!(file, expected, "{words:?}");
-    }
+    };
+    let check = |steps: &[(&[&str], i32, &str)]| {
+        for (words, code, expected) in steps {
+            let mut raddle = command(harness.home.path());
+            let words = [&["undo"], *words].concat();
+            raddle.args(&words).current_dir(work).stdin(Stdio::null());
+            let output = ExecOutput::of(raddle.output().expect("the binary starts"));
+            assert_eq!(output.code, Some(*code), "{words:?}: {output:?}");
+            assert_eq!(read(), *expected, "{words:?}");
+        }
+    };
+    fs::write(work.join("file"), "0\n").expect("a file");
+    run(&["--sandbox", "workspace-write", "write 1"]);
+    run(&["resume", "--last", "write 2"]);
+    check(&[
+        (&["--yes"], 0, "1\n"),
+        (&["--yes"], 0, "0\n"),
+        (&["--yes"], 1, "0\n"),
+        (&["--redo", "--yes"], 0, "1\n"),
+        (&["--redo", "--yes"], 0, "2\n"),
+        (&["--redo", "--yes"], 1, "2\n"),
+        (&["--yes"], 0, "1\n"),
+    ]);
+    run(&["resume", "--last", "write 3"]);
+    check(&[(&["--redo", "--yes"], 1, "1\n")]);
+    fs::write(work.join("file"), "mine\n").expect("a file");
+    check(&[
+        (&["--overwrite", "unchanged", "--yes"], 1, "mine\n"),
+        // The third turn did not change it, and the change of the second one is undone already.
+        (&["--overwrite", "file", "--yes"], 0, "0\n"),
+    ]);
 }

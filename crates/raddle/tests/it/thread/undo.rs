@@ -60,6 +60,25 @@ fn an_undo_of_nothing_says_so() {
     check(&["undo", "--preview", "--redo"], 1, "nothing to redo in");
 }
 
+/// A thread without a turn has nothing to undo.
+#[test]
+fn the_newest_thread_is_one_that_was_used() {
+    let (home, work) = (StoredHome::new(), folder());
+    let folder = work.path().canonicalize().expect("its real path");
+    let used = block_on(async {
+        let journal = home.journal();
+        let mut used = ThreadScript::new();
+        used.start(&journal, &folder.to_string_lossy()).await;
+        used.turn(&journal, "t1", "hello").await;
+        let mut unused = ThreadScript::new();
+        unused.start(&journal, &folder.to_string_lossy()).await;
+        used.thread.to_string()
+    });
+    let output = home.run_in(&folder, &["undo", "--yes"]);
+    let text = format!("nothing to undo in {used}");
+    assert!(output.err.contains(&text), "{}", output.err);
+}
+
 #[test]
 fn a_diff_of_nothing_says_so() {
     check(&["diff"], 1, "changed files");

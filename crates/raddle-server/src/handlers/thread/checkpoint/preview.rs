@@ -8,15 +8,15 @@ use raddle_protocol::methods::ThreadCheckpointPreview;
 
 use crate::call::Request;
 use crate::services::checkpoints::wire;
-use crate::services::{ServerState, threads};
+use crate::services::{ServerState, checkpoints};
 use crate::wire_error::WireError;
 
 pub(crate) async fn handle(
     state: Arc<ServerState>,
     request: Request<ThreadCheckpointPreview>,
 ) -> Result<ThreadCheckpointPreviewResponse, WireError> {
-    let params = request.params;
-    threads::check_exists(&state, Some(params.thread_id)).await?;
+    let Request { params, session } = request;
+    checkpoints::check_readable(&state, &session, params.thread_id).await?;
     let request = RestoreFiles {
         checkpoint: params.checkpoint_id,
         overwrite: params.overwrite.unwrap_or_default(),

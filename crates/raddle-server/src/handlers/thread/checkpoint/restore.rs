@@ -23,17 +23,20 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadCheckpointR
     let principal = threads::principal(&session);
     let prepared = async {
         let parts = RestoredParts::of(&params.what)?;
-        // First, so that an unknown checkpoint stops nothing.
+        // First, so that an invalid request stops nothing.
         let turn = checkpoints::turn_before(&state, id, &params.checkpoint_id, parts).await?;
+        let request = RestoreFiles {
+            checkpoint: params.checkpoint_id,
+            overwrite: params.overwrite.unwrap_or_default(),
+        };
+        if parts.has_files() {
+            state.checkpoints.preview(id, request.clone()).await?;
+        }
         let stopped = threads::stop(&state.threads, id, principal.clone()).await;
         stopped.map_err(|error| threads::refused(id, error))?;
         if !parts.has_files() {
             return Ok((turn, FileRestore::default()));
         }
-        let request = RestoreFiles {
-            checkpoint: params.checkpoint_id,
-            overwrite: params.overwrite.unwrap_or_default(),
-        };
         let restore = state.checkpoints.restore(id, request).await?;
         Ok::<_, WireError>((turn, restore))
     };
@@ -42,7 +45,8 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadCheckpointR
         Err(error) => return reply.error(error),
     };
     let is_reverted = turn.is_some();
-    let answer = reply.into_reply_to(move |done| {
+    let restored = restore.checkpoint.clone();
+    let (answer, failure) = reply.into_reply_to_or_failure(move |done| {
         let response = done.map(|done| ThreadCheckpointRestoreResponse {
             restored: wire::restored(&restore),
             conflicts: wire::conflicts(&restore),
@@ -55,4 +59,5 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadCheckpointR
         Some(turn) => state.threads.revert(id, turn, principal, answer).await,
         None => checkpoints::answer_unchanged(&state.threads, id, principal, answer).await,
     }
+    checkpoints::answer_failure(&state, id, restored, failure).await;
 }

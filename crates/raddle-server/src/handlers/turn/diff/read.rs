@@ -8,7 +8,7 @@ use raddle_protocol::methods::TurnDiffRead;
 
 use crate::call::Request;
 use crate::services::checkpoints::wire;
-use crate::services::{ServerState, threads};
+use crate::services::{ServerState, checkpoints, threads};
 use crate::wire_error::WireError;
 
 pub(crate) async fn handle(
@@ -17,7 +17,7 @@ pub(crate) async fn handle(
 ) -> Result<TurnDiffReadResponse, WireError> {
     let Request { params, session } = request;
     let (id, turn) = (params.thread_id, params.turn_id);
-    threads::check_exists(&state, Some(id)).await?;
+    checkpoints::check_readable(&state, &session, id).await?;
     let _reservation = threads::reserve_answer(&session).await?;
     let read = state
         .checkpoints
