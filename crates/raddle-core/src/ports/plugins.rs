@@ -17,6 +17,10 @@ pub trait Plugins: fmt::Debug + Send + Sync {
     /// Reads the configuration again. Plugins that may no longer run are stopped.
     fn reload(&self) -> BoxFuture<'_, ()>;
 
+    /// Removes the approvals and the state of a plugin that is no longer installed. A failure is
+    /// logged: the files have no effect until a plugin with this id is installed.
+    fn forget<'a>(&'a self, plugin: &'a str) -> BoxFuture<'a, ()>;
+
     /// Returns the skills of all plugins that are enabled and trusted, as their files are now.
     /// Blocks on the disk.
     fn skills(&self) -> Vec<PluginSkill>;
@@ -195,6 +199,10 @@ impl Plugins for NoPlugins {
     }
 
     fn reload(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn forget<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 

@@ -11,9 +11,12 @@ use raddle_core::ports::{
 use serde_json::{Value, json};
 
 use super::events::{EventOwner, EventReceiver};
+use super::host::StateStore;
 use super::inspection::InspectionError;
 use super::instance::{CALL_TIMEOUT, PluginCall, PluginToolError};
 use super::manifest::{MANIFEST_FILE, Manifest};
+use super::permission_store::PermissionStore;
+use super::plugin_file::PluginFileError;
 use super::registry::PluginRegistry;
 use super::selected_hook::{HOOK_TIMEOUT, hook_key};
 use super::skills;
@@ -44,6 +47,20 @@ impl Plugins for PluginRegistry {
     fn reload(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.refresh().await;
+        })
+    }
+
+    fn forget<'a>(&'a self, plugin: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let (home, id) = (self.home().to_owned(), plugin.to_owned());
+            let forget = tokio::task::spawn_blocking(move || forget_plugin(&home, &id));
+            let outcome = match forget.await {
+                Ok(outcome) => outcome.map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(error) = outcome {
+                tracing::warn!(plugin, error, "files of a removed plugin stay");
+            }
         })
     }
 
@@ -157,6 +174,12 @@ impl PluginRegistry {
             manifest,
         }
     }
+}
+
+/// Removes the approvals and the state of a plugin. The log stays. Blocks on the disk.
+pub fn forget_plugin(home: &Path, id: &str) -> Result<(), PluginFileError> {
+    PermissionStore::of(home, id).remove()?;
+    StateStore::of(home, id).remove()
 }
 
 /// Reads the manifest of a plugin that does not run. Its files need no trust for that.

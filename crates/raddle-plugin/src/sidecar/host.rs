@@ -17,7 +17,7 @@ use raddle_rpc::{ErrorObject, code};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-pub use self::state::StateStore;
+pub(super) use self::state::StateStore;
 use super::events::PluginEvents;
 use super::frame::FrameFault;
 use super::inspection::InspectedPlugin;
@@ -100,7 +100,7 @@ impl PluginHost {
         }
     }
 
-    /// Stores no further approval.
+    /// Stores no further approval, and no further state.
     pub(super) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
     }

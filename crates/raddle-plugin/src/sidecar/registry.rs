@@ -272,6 +272,11 @@ impl PluginRegistry {
         &self.inner.config
     }
 
+    /// Returns the folder that contains the files of plugins.
+    pub(super) fn home(&self) -> &Path {
+        &self.inner.home
+    }
+
     /// Returns an enabled plugin, or why it does not run; `None` if it is not loaded as it is
     /// installed now.
     pub(super) fn enabled(

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use raddle_config::{Configuration, InstalledPlugin, WrittenValue};
-use raddle_plugin::{InspectedPlugin, PermissionStore, StateStore};
+use raddle_plugin::{InspectedPlugin, PermissionStore, forget_plugin};
 
 use super::report;
 use crate::cli::PluginAdd;
@@ -35,8 +35,8 @@ pub(super) fn add(config: &Configuration, args: &PluginAdd) -> Result<ExitCode> 
     if let Some(collision) = plugin.mcp_collision(&config.mcp_servers().names()) {
         bail!("the plugin `{id}` cannot be installed: {collision}");
     }
-    // A client may have removed an earlier installation, whose approvals stay.
-    permissions(id)?.remove()?;
+    // The user may have removed an earlier installation by hand, whose files stay.
+    forget_plugin(&Home::find()?.state, id)?;
     let written = config.install_plugin(&InstalledPlugin {
         id: id.clone(),
         path: plugin.folder.clone(),
@@ -91,8 +91,7 @@ pub(super) fn remove(config: &Configuration, id: &str) -> Result<ExitCode> {
     );
     let written = config.remove_plugin(id);
     let written = written.map_err(|error| config::not_written(config, error))?;
-    permissions(id)?.remove()?;
-    StateStore::of(&Home::find()?.state, id).remove()?;
+    forget_plugin(&Home::find()?.state, id)?;
     report(&format!("the folder {} stays", plugin.path.display()));
     finish(&written, &format!("removed the plugin `{id}`"))
 }
