@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
+use raddle_console::sanitize;
 use raddle_sandbox::{ExitReport, ExitStatus};
 use serde_json::Value;
 
@@ -196,9 +197,9 @@ pub(super) fn of_frame(fault: &FrameFault) -> ContractViolation {
     violation(code, message)
 }
 
-/// Returns the beginning of a value as JSON.
+/// Returns the beginning of a value as JSON, without escapes of terminals.
 fn excerpt(value: &Value) -> String {
-    let mut text = value.to_string();
+    let mut text = sanitize(&value.to_string());
     text.truncate(text.floor_char_boundary(JSON_BYTES_MAX));
     text
 }
