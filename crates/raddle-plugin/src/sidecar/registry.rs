@@ -1,8 +1,9 @@
 //! The installed plugins of a process: those that are enabled and trusted, as their files are now.
 
+mod offer;
 mod shared_refresh;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,9 +28,6 @@ use crate::log_file::{self, LogFile};
 use crate::mcp::PluginServers;
 use crate::process::ProcessStarter;
 
-/// Limit: tools of plugins that are part of a model call; beyond it, the others are not offered.
-const OFFERED_MAX: usize = 64;
-
 /// Time for which the folder of a plugin that does not run is not read again. It may be large.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
@@ -44,6 +42,8 @@ struct Inner {
     starter: ProcessStarter,
     home: PathBuf,
     plugins: Mutex<BTreeMap<String, LoadedPlugin>>,
+    /// Names of the tools beyond the limits of a model call.
+    unoffered: Mutex<BTreeSet<String>>,
     /// The MCP servers that the plugins define.
     mcp_servers: watch::Sender<Vec<Arc<McpServer>>>,
     /// Reads folders.
@@ -94,6 +94,8 @@ pub(super) struct OfferedPlugin {
 pub(super) struct OfferedTool {
     pub(super) tool: PluginTool,
     pub(super) spec: Arc<ToolSpec>,
+    /// Length of the spec in a model call.
+    spec_bytes: usize,
 }
 
 /// An enabled plugin as its folder was read.
@@ -116,6 +118,7 @@ impl PluginRegistry {
                 starter,
                 home: home.to_owned(),
                 plugins: Mutex::default(),
+                unoffered: Mutex::default(),
                 mcp_servers: watch::Sender::default(),
                 refreshing: SharedRefresh::default(),
             }),
@@ -125,6 +128,11 @@ impl PluginRegistry {
     fn plugins(&self) -> MutexGuard<'_, BTreeMap<String, LoadedPlugin>> {
         let plugins = self.inner.plugins.lock();
         plugins.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unoffered(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        let unoffered = self.inner.unoffered.lock();
+        unoffered.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the MCP servers that the plugins define, as they are after each refresh.
@@ -231,6 +239,8 @@ impl PluginRegistry {
         let offered = new.values().filter_map(|it| it.instance.as_ref().ok());
         let servers = offered.flat_map(|it| it.instance.plugin.mcp_servers());
         let servers: Vec<Arc<McpServer>> = servers.collect();
+        let tools = tools_of(&new).map(|it| (it.spec.name.as_str(), it.spec_bytes));
+        self.set_unoffered(offer::unoffered(tools));
         *self.plugins() = new;
         // Servers that are no longer among them are stopped.
         self.inner.mcp_servers.send_if_modified(|old| {
@@ -296,14 +306,18 @@ impl PluginRegistry {
 
     fn offered(&self, plugin: InspectedPlugin) -> Arc<OfferedPlugin> {
         let id = &plugin.manifest.id;
-        let tools = plugin.manifest.tools.iter().map(|tool| OfferedTool {
-            spec: Arc::new(ToolSpec {
+        let tools = plugin.manifest.tools.iter().map(|tool| {
+            let spec = ToolSpec {
                 name: model_name(id, &tool.name),
                 description: tool.description.clone(),
                 schema: tool.input_schema.clone(),
                 freeform: None,
-            }),
-            tool: tool.clone(),
+            };
+            OfferedTool {
+                spec_bytes: offer::spec_bytes(&spec),
+                spec: Arc::new(spec),
+                tool: tool.clone(),
+            }
         });
         let tools = tools.collect();
         let log = LogFile::open(log_path(&self.inner.home, id));
@@ -312,16 +326,32 @@ impl PluginRegistry {
         Arc::new(OfferedPlugin { instance, tools })
     }
 
-    /// Returns the tools of all plugins, in the order of ids and manifests.
-    pub(super) fn specs(&self) -> Vec<Arc<ToolSpec>> {
-        let plugins = self.plugins();
-        let offered = plugins.values().filter_map(|it| it.instance.as_ref().ok());
-        let specs = offered.flat_map(|it| it.tools.iter().map(|tool| tool.spec.clone()));
-        specs.take(OFFERED_MAX).collect()
+    /// Stores which tools are beyond the limits. They are logged when they change.
+    fn set_unoffered(&self, names: BTreeSet<String>) {
+        let mut unoffered = self.unoffered();
+        if *unoffered != names && !names.is_empty() {
+            let (count, first) = (names.len(), names.first());
+            tracing::warn!(
+                count,
+                first,
+                "tools of plugins are not offered, because there are too many or they are too long"
+            );
+        }
+        *unoffered = names;
     }
 
-    /// Returns the tool that the model knows by this name.
+    /// Returns the tools that are offered, in the order of ids and manifests.
+    pub(super) fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        let (plugins, unoffered) = (self.plugins(), self.unoffered());
+        let specs = tools_of(&plugins).map(|it| it.spec.clone());
+        specs.filter(|it| !unoffered.contains(&it.name)).collect()
+    }
+
+    /// Returns the offered tool that the model knows by this name.
     pub(super) fn tool(&self, name: &str) -> Option<(Arc<OfferedPlugin>, OfferedTool)> {
+        if self.unoffered().contains(name) {
+            return None;
+        }
         let plugins = self.plugins();
         let mut offered = plugins.values().filter_map(|it| it.instance.as_ref().ok());
         offered.find_map(|plugin| {
@@ -404,6 +434,9 @@ impl PluginRegistry {
 
     /// Explains to the model why there is no tool with this name.
     pub(super) fn missing(&self, name: &str) -> String {
+        if self.unoffered().contains(name) {
+            return offer::explanation(name);
+        }
         let plugins = self.plugins();
         let mut failed = plugins.iter().filter_map(|(id, it)| {
             let reason = it.instance.as_ref().err()?;
@@ -414,6 +447,12 @@ impl PluginRegistry {
             None => format!("There is no tool named {name}."),
         }
     }
+}
+
+/// Returns the tools of plugins that run, in the order of ids and manifests.
+fn tools_of(plugins: &BTreeMap<String, LoadedPlugin>) -> impl Iterator<Item = &OfferedTool> {
+    let running = plugins.values().filter_map(|it| it.instance.as_ref().ok());
+    running.flat_map(|it| &it.tools)
 }
 
 fn stop(plugin: Option<LoadedPlugin>) {
