@@ -10,7 +10,8 @@ use crate::{hooks, keys, layers};
 impl Configuration {
     /// Returns the installed plugins, in the order of their ids.
     pub fn plugins(&self) -> Vec<InstalledPlugin> {
-        plugins::read(&self.config.state().merged)
+        let state = self.config.state();
+        plugins::read(&state.layers, &state.merged)
     }
 
     /// Returns the origin of a plugin: a file or `-c`.
@@ -20,7 +21,13 @@ impl Configuration {
         Some(self.origin(&path))
     }
 
-    /// Whether the user's file defines a part of a plugin.
+    /// Explains that only the administrator's file changes a plugin; `None` if the administrator did
+    /// not install it.
+    pub fn managed_plugin_refusal(&self, id: &str) -> Option<String> {
+        plugins::managed_refusal(&self.config.state().layers, id)
+    }
+
+    /// Whether the user's file defines a part of a plugin that the administrator did not install.
     pub fn is_users_plugin(&self, id: &str) -> bool {
         plugins::is_users(&self.config.state(), id)
     }

@@ -138,6 +138,8 @@ pub struct PluginSnapshot {
     pub trusted_hash: Option<String>,
     /// Whether the user's own file defines it, so that the user can remove it.
     pub is_removable: bool,
+    /// Whether the administrator installed it, so that the user changes nothing of it.
+    pub is_managed: bool,
     /// Its manifest, or why it does not run.
     pub manifest: Result<ManifestSummary, String>,
 }

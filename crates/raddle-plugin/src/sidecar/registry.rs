@@ -413,7 +413,7 @@ impl PluginRegistry {
                 plugin: plugin.id.clone(),
                 manifest_path: plugin.path.join(MANIFEST_FILE),
                 key: hook_key(&plugin.id, hook, own_position),
-                is_managed: !self.inner.config.is_users(&plugin.id),
+                is_managed: plugin.is_managed,
                 position,
                 instance: instance.map_err(ToString::to_string),
                 hook: hook.clone(),

@@ -17,6 +17,7 @@ fn installed() -> (TempDir, InstalledPlugin) {
         path: folder.path().to_owned(),
         enabled: true,
         trusted_hash: Some(plugin.hash.text),
+        is_managed: false,
     };
     (folder, installed)
 }

@@ -137,8 +137,7 @@ fn plugin_metadata(
     position: usize,
     set: &HookSet,
 ) -> HookMetadata {
-    // The administrator installed it.
-    let is_managed = !plugin.is_removable;
+    let is_managed = plugin.is_managed;
     HookMetadata::McpTool(McpToolHookMetadata {
         server: plugin.id.clone(),
         tool: hook.method.clone(),
