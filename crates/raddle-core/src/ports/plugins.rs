@@ -164,7 +164,7 @@ pub struct ManifestSummary {
 /// A hook of a plugin, as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginHookSummary {
-    /// Key under which the user's configuration may disable it: plugin, event, and position.
+    /// Key under which the user's configuration may disable it: plugin, event and method.
     pub key: String,
     /// Event on which it runs.
     pub event: HookEvent,

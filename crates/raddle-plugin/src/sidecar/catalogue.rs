@@ -18,7 +18,7 @@ use super::manifest::{MANIFEST_FILE, Manifest};
 use super::permission_store::PermissionStore;
 use super::plugin_file::PluginFileError;
 use super::registry::PluginRegistry;
-use super::selected_hook::{HOOK_TIMEOUT, hook_key};
+use super::selected_hook::{HOOK_TIMEOUT, hook_keys};
 use super::skills;
 use super::tool_name::{model_name, prefix_of};
 use super::trust::UntrustedReason;
@@ -199,9 +199,10 @@ fn unloaded(installed: &InstalledPlugin) -> Result<ManifestSummary, String> {
 }
 
 fn summary(folder: &Path, manifest: &Manifest, skills: Vec<PluginSkill>) -> ManifestSummary {
-    let hooks = manifest.hooks.iter().enumerate();
-    let hooks = hooks.map(|(position, hook)| PluginHookSummary {
-        key: hook_key(&manifest.id, hook, position),
+    let keys = hook_keys(&manifest.id, &manifest.hooks);
+    let hooks = manifest.hooks.iter().zip(keys);
+    let hooks = hooks.map(|(hook, key)| PluginHookSummary {
+        key,
         event: hook.event,
         matcher: (!hook.matcher.is_empty()).then(|| hook.matcher.clone()),
         method: hook.method.clone(),

@@ -21,7 +21,7 @@ use super::inspection::{InspectedPlugin, InspectionError};
 use super::instance::PluginInstance;
 use super::manifest::{MANIFEST_FILE, PluginHook, PluginTool};
 use super::plugin_file::plugin_path;
-use super::selected_hook::{SelectedHook, hook_key};
+use super::selected_hook::{SelectedHook, hook_keys};
 use super::tool_name::{model_name, prefix_of};
 use super::trust::{PluginTrust, UntrustedReason, plugin_trust};
 use crate::log_file::{self, LogFile};
@@ -402,17 +402,18 @@ impl PluginRegistry {
         let plugins: Vec<LoadedPlugin> = self.plugins().values().cloned().collect();
         let writable = self.writable(call.settings.clone()).await;
         let all = plugins.iter().flat_map(|plugin| {
-            let hooks = plugin.hooks.iter().enumerate();
-            hooks.map(move |(own_position, hook)| (plugin, own_position, hook))
+            let keys = hook_keys(&plugin.installed.id, &plugin.hooks);
+            let hooks = plugin.hooks.iter().zip(keys);
+            hooks.map(move |(hook, key)| (plugin, key, hook))
         });
         let selected = all.enumerate().filter(|(_, (.., hook))| hook.selects(call));
-        let selected = selected.map(|(position, (plugin, own_position, hook))| {
+        let selected = selected.map(|(position, (plugin, key, hook))| {
             let instance = plugin.instance.as_ref().map(|it| it.instance.clone());
             let plugin = &plugin.installed;
             SelectedHook {
                 plugin: plugin.id.clone(),
                 manifest_path: plugin.path.join(MANIFEST_FILE),
-                key: hook_key(&plugin.id, hook, own_position),
+                key,
                 is_managed: plugin.is_managed,
                 position,
                 instance: instance.map_err(ToString::to_string),

@@ -124,7 +124,7 @@ fn clients_are_notified_when_a_plugin_with_skills_is_disabled() {
 }
 
 /// Key of the plugin's hook.
-const HOOK: &str = "org.example:pre_tool_use:0";
+const HOOK: &str = "org.example:pre_tool_use:check";
 
 impl PluginClient {
     /// Returns the entry of `hooks/list`.

@@ -252,22 +252,36 @@ fn a_plugin_calls_the_model_within_the_budget() {
     caller.ask_for("model.call");
     let answer = caller.call("host/model_call", &hello).expect("an answer");
     assert_eq!(answer["text"], "warp and weft");
-    assert!(answer["usage"]["input_tokens"].as_u64() > Some(0), "{answer}");
+    assert!(
+        answer["usage"]["input_tokens"].as_u64() > Some(0),
+        "{answer}"
+    );
     let schema = json!({
         "type": "object", "properties": { "title": { "type": "string" } },
         "required": ["title"], "additionalProperties": false,
     });
     let titled = json!({ "prompt": "weave", "output_schema": schema });
     let answer = caller.call("host/model_call", &titled).expect("an answer");
-    assert!(answer["text"].as_str().is_some_and(|it| it.starts_with("{\"title\":")), "{answer}");
+    assert!(
+        answer["text"]
+            .as_str()
+            .is_some_and(|it| it.starts_with("{\"title\":")),
+        "{answer}"
+    );
     let error = caller.error("host/model_call", &json!({ "prompt": 7 }));
     assert!(error.contains("the params are invalid"), "{error}");
-    let error = caller.error("host/model_call", &json!({ "prompt": "MOCK error status=400" }));
+    let error = caller.error(
+        "host/model_call",
+        &json!({ "prompt": "MOCK error status=400" }),
+    );
     assert!(error.contains("the model call failed"), "{error}");
 
     // The agent's own call used the budget, so the plugin gets no call.
     let mut caller = HostCaller::start_with("on-request", &json!({ "budget.turn.tokens": 1 }));
-    caller.begin("host/request_approval", &json!({ "permission": "model.call" }));
+    caller.begin(
+        "host/request_approval",
+        &json!({ "permission": "model.call" }),
+    );
     caller.plugin.approve("model.call");
     assert_eq!(caller.plugin.end().0, "failed");
     caller.begin("host/model_call", &hello);
