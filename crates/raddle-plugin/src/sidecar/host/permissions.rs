@@ -25,7 +25,7 @@ impl PluginHost {
             return Err(invalid_params(message));
         };
         if !self.is_declared(permission) {
-            self.note(&format!(
+            self.note_act(&format!(
                 "the permission {permission:?} is denied, because `permissions` in plugin.toml \
                  does not list it"
             ));
@@ -36,7 +36,7 @@ impl PluginHost {
         }
         let not_asked = |reason: &dyn Display| {
             let message = format!("the user is not asked: {reason}");
-            self.note(&format!("permission {permission}: {message}"));
+            self.note_act(&format!("permission {permission}: {message}"));
             refused(message)
         };
         let call = call.map_err(|it| not_asked(&it))?;
@@ -83,7 +83,7 @@ impl PluginHost {
         params: &Value,
     ) -> Result<Arc<OpenCall>, ErrorObject> {
         let denied = |why: String| {
-            self.note(&format!("permission {permission}: {why}"));
+            self.note_act(&format!("permission {permission}: {why}"));
             refused(why)
         };
         if !self.is_declared(permission) {

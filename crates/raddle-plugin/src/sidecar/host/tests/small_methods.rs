@@ -99,6 +99,18 @@ async fn a_secret_needs_a_permission_of_its_name_and_is_not_logged() {
 }
 
 #[tokio::test]
+async fn messages_hide_no_acts_in_the_log() {
+    let fixture = HostFixture::new();
+    for _ in 0..200 {
+        let logged = fixture.call("host/log", json!({ "message": "x" })).await;
+        logged.expect("an answer");
+    }
+    let error = fixture.call("host/secret", json!({ "name": "HOME" })).await;
+    error.expect_err("not listed");
+    fixture.log_with("permission secrets:HOME: ").await;
+}
+
+#[tokio::test]
 async fn a_plugin_writes_bounded_lines_to_its_log() {
     let fixture = HostFixture::new();
     let log = async |params: Value| fixture.call("host/log", params).await;
