@@ -29,7 +29,7 @@ use crate::log_budget::LogBudget;
 use crate::log_file::LogFile;
 
 /// The notification with an event of a model's answer.
-const MODEL_EVENT: &str = "model/event";
+pub(super) const MODEL_EVENT: &str = "model/event";
 
 /// Limit: calls of one plugin that use the disk at a time; beyond it, they wait.
 const DISK_CALLS_MAX: usize = 4;

@@ -152,6 +152,11 @@ pub(super) fn unknown_host_method(method: &str) -> ContractViolation {
     violation("unknown_host_method", message)
 }
 
+pub(super) fn event_call_id(method: &str, error: &dyn Display) -> ContractViolation {
+    let message = format!("the event {method:?} names no open call: {error}");
+    violation("event_call_id", message)
+}
+
 /// Returns the violation of a deviation in the plugin's output.
 pub(super) fn of_frame(fault: &FrameFault) -> ContractViolation {
     let (code, message) = match fault {
