@@ -140,6 +140,8 @@ pub struct PluginSnapshot {
     pub is_removable: bool,
     /// Whether the administrator installed it, so that the user changes nothing of it.
     pub is_managed: bool,
+    /// Whether it does not run, and hooks that it had before fail.
+    pub has_failing_hooks: bool,
     /// Its manifest, or why it does not run.
     pub manifest: Result<ManifestSummary, String>,
 }

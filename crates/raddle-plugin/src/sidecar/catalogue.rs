@@ -168,6 +168,7 @@ impl PluginRegistry {
         PluginSnapshot {
             is_removable: self.config().is_users(&installed.id),
             is_managed: installed.is_managed,
+            has_failing_hooks: self.has_failing_hooks(&installed),
             folder: installed.path.display().to_string(),
             is_enabled: installed.enabled,
             trusted_hash: installed.trusted_hash,

@@ -299,6 +299,14 @@ impl PluginRegistry {
         Some(loaded.instance.clone())
     }
 
+    /// Whether an enabled plugin does not run, and hooks that it had before fail.
+    pub(super) fn has_failing_hooks(&self, installed: &InstalledPlugin) -> bool {
+        let plugins = self.plugins();
+        let loaded = plugins.get(&installed.id);
+        let loaded = loaded.filter(|it| it.installed == *installed);
+        loaded.is_some_and(|it| it.instance.is_err() && !it.hooks.is_empty())
+    }
+
     /// Returns the enabled plugin with this id, or why it does not run.
     pub(super) fn by_id(&self, id: &str) -> Option<Result<Arc<OfferedPlugin>, PluginLoadError>> {
         self.plugins().get(id).map(|it| it.instance.clone())

@@ -84,10 +84,11 @@ fn entry(set: &HookSet, plugins: &[PluginSnapshot], hidden: &[PathBuf]) -> Hooks
                     hooks.push(plugin_metadata(plugin, hook, hooks.len(), set));
                 }
             }
-            Err(reason) => warnings.push(format!(
-                "the plugin `{}` does not run, so it has no working hooks: {reason}",
+            Err(reason) if plugin.has_failing_hooks => warnings.push(format!(
+                "the plugin `{}` does not run; its hooks fail: {reason}",
                 plugin.id
             )),
+            Err(_) => {}
         }
     }
     HooksListEntry {
