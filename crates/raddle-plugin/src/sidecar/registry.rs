@@ -23,7 +23,7 @@ use super::manifest::{MANIFEST_FILE, PluginHook, PluginTool};
 use super::plugin_file::plugin_path;
 use super::selected_hook::{SelectedHook, hook_keys};
 use super::tool_name::{model_name, prefix_of};
-use super::trust::{PluginTrust, UntrustedReason, plugin_trust};
+use super::trust::{PluginTrust, plugin_trust};
 use crate::log_file::{self, LogFile};
 use crate::mcp::PluginServers;
 use crate::process::ProcessStarter;
@@ -71,15 +71,17 @@ struct LoadedPlugin {
 #[error("{text}")]
 pub(super) struct PluginLoadError {
     text: String,
-    /// Whether the user trusted other files than the plugin has now.
-    is_modified: bool,
+    /// Whether clients are warned of it: the plugin is a trusted one, and does not run before its files
+    /// or the configuration change.
+    is_lasting: bool,
 }
 
 impl PluginLoadError {
-    fn new(error: impl Display) -> Self {
-        let text = error.to_string();
-        let is_modified = false;
-        Self { text, is_modified }
+    fn new(installed: &InstalledPlugin, error: impl Display, is_transient: bool) -> Self {
+        Self {
+            text: error.to_string(),
+            is_lasting: installed.trusted_hash.is_some() && !is_transient,
+        }
     }
 }
 
@@ -373,15 +375,15 @@ impl PluginRegistry {
         self.inner.config.is_known_empty() && self.is_empty()
     }
 
-    /// Returns the ids of the enabled plugins that do not run because their files have changed, as
-    /// of the last refresh, and why each does not run.
-    pub(crate) fn modified(&self) -> Vec<(String, String)> {
+    /// Returns the ids of the enabled plugins that were trusted and do not run, as of the last refresh,
+    /// and why each does not run. Failures that may end without a change are not among them.
+    pub(crate) fn not_running(&self) -> Vec<(String, String)> {
         let plugins = self.plugins();
-        let modified = plugins.iter().filter_map(|(id, plugin)| {
+        let failed = plugins.iter().filter_map(|(id, plugin)| {
             let error = plugin.instance.as_ref().err()?;
-            error.is_modified.then(|| (id.clone(), error.text.clone()))
+            error.is_lasting.then(|| (id.clone(), error.text.clone()))
         });
-        modified.collect()
+        failed.collect()
     }
 
     fn has_hooks(&self, call: &HookCall) -> bool {
@@ -492,10 +494,11 @@ fn read_plugin(
         Err(error) if installed.path.is_absolute() => {
             let path = installed.path.clone();
             let error = InspectionError::Folder { path, error };
+            let is_transient = error.is_transient();
             return ReadPlugin::Changed {
                 stamp: None,
                 taken: None,
-                plugin: Err(PluginLoadError::new(error)),
+                plugin: Err(PluginLoadError::new(installed, error, is_transient)),
             };
         }
         stamp => stamp.ok(),
@@ -511,17 +514,15 @@ fn read_plugin(
             own_taken = (!plugin.manifest.mcp_servers.is_empty()).then(|| taken.to_vec());
             match plugin.mcp_collision(taken) {
                 None => Ok(plugin),
-                Some(collision) => Err(PluginLoadError::new(collision)),
+                Some(collision) => Err(PluginLoadError::new(installed, collision, false)),
             }
         }
-        PluginTrust::Untrusted(reason) => Err(PluginLoadError {
-            text: reason.to_string(),
-            is_modified: matches!(reason, UntrustedReason::Modified { .. }),
-        }),
+        PluginTrust::Untrusted(reason) => Err(PluginLoadError::new(installed, reason, false)),
         PluginTrust::Unusable(error) => {
             // It may be one of this moment, such as too many open files.
-            let stamp = stamp.filter(|_| !error.is_transient());
-            let plugin = Err(PluginLoadError::new(error));
+            let is_transient = error.is_transient();
+            let stamp = stamp.filter(|_| !is_transient);
+            let plugin = Err(PluginLoadError::new(installed, error, is_transient));
             return ReadPlugin::Changed {
                 stamp,
                 taken: None,
