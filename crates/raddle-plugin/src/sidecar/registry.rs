@@ -357,11 +357,8 @@ impl PluginRegistry {
         specs.filter(|it| !unoffered.contains(&it.name)).collect()
     }
 
-    /// Returns the offered tool that the model knows by this name.
+    /// Returns the tool that the model knows by this name. It may be one that is not offered.
     pub(super) fn tool(&self, name: &str) -> Option<(Arc<OfferedPlugin>, OfferedTool)> {
-        if self.unoffered().contains(name) {
-            return None;
-        }
         let plugins = self.plugins();
         let mut offered = plugins.values().filter_map(|it| it.instance.as_ref().ok());
         offered.find_map(|plugin| {
@@ -445,9 +442,6 @@ impl PluginRegistry {
 
     /// Explains to the model why there is no tool with this name.
     pub(super) fn missing(&self, name: &str) -> String {
-        if self.unoffered().contains(name) {
-            return offer::explanation(name);
-        }
         let plugins = self.plugins();
         let mut failed = plugins.iter().filter_map(|(id, it)| {
             let reason = it.instance.as_ref().err()?;
@@ -455,7 +449,10 @@ impl PluginRegistry {
         });
         match failed.next() {
             Some((id, reason)) => format!("The plugin {id} does not run: {reason}"),
-            None => format!("There is no tool named {name}."),
+            None => {
+                let unoffered = offer::explanation(&self.unoffered());
+                format!("There is no tool named {name}.{unoffered}")
+            }
         }
     }
 }

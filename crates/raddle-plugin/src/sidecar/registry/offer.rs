@@ -12,6 +12,9 @@ const OFFERED_MAX: usize = 64;
 /// are not offered, and that is logged.
 const DEFINITIONS_BYTES_MAX: usize = 40_000;
 
+/// Tools that are named in a text for the model.
+const NAMED_MAX: usize = 20;
+
 /// Returns the length of a definition in a model call.
 pub(super) fn spec_bytes(spec: &ToolSpec) -> usize {
     spec.name.len() + spec.description.len() + spec.schema.to_string().len()
@@ -32,12 +35,24 @@ pub(super) fn unoffered<'a>(tools: impl Iterator<Item = (&'a str, usize)>) -> BT
     beyond.map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Explains to the model why a tool that exists is not offered.
-pub(super) fn explanation(name: &str) -> String {
+/// Names the tools that are not offered, as the end of a text for the model; empty if there are none.
+pub(super) fn explanation(unoffered: &BTreeSet<String>) -> String {
+    if unoffered.is_empty() {
+        return String::new();
+    }
+    let named: Vec<&str> = unoffered
+        .iter()
+        .take(NAMED_MAX)
+        .map(String::as_str)
+        .collect();
+    let more = match unoffered.len() - named.len() {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
     format!(
-        "The tool {name} is not offered: the tools of all plugins are more than {OFFERED_MAX}, or \
-         have more than {DEFINITIONS_BYTES_MAX} bytes. The user can disable plugins that are not \
-         needed."
+        " These tools of plugins can be called, but are not offered, because all of them are more \
+         than {OFFERED_MAX} or have more than {DEFINITIONS_BYTES_MAX} bytes: {}{more}.",
+        named.join(", ")
     )
 }
 
@@ -66,5 +81,16 @@ mod tests {
         }
         // Tools of the longest definition that a manifest may have.
         assert_eq!(names(&[20 << 10; OFFERED_MAX]).split(' ').count(), 63);
+    }
+
+    #[test]
+    fn some_tools_that_are_not_offered_are_named() {
+        let explained = |count: usize| {
+            let names = (0..count).map(|it| format!("tool{it:02}"));
+            explanation(&names.collect())
+        };
+        assert_eq!(explained(0), "");
+        assert!(explained(2).ends_with(" bytes: tool00, tool01."));
+        assert!(explained(23).ends_with(", tool18, tool19 and 3 more."));
     }
 }
