@@ -82,7 +82,7 @@ impl PluginHost {
             Ok(_) => "done",
             Err(error) => &*error.message,
         };
-        self.note(&format!("{method} {about}: {text}"));
+        self.note_act(&format!("{method} {about}: {text}"));
         outcome
     }
 }
