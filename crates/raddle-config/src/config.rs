@@ -22,7 +22,7 @@ use crate::overrides::Override;
 use crate::paths::Paths;
 use crate::providers::prices;
 use crate::redaction::redacted_json;
-use crate::{keys, layers, local_disk, plugins, skills};
+use crate::{keys, layers, local_disk, managed_plugins, skills};
 
 /// The configuration of a home, with its files as last loaded.
 #[derive(Debug)]
@@ -190,7 +190,7 @@ impl Config {
             .zip(edits)
             .filter(|(_, it)| !it.value.is_null());
         if let Some(message) = edited
-            .filter_map(|(path, _)| plugins::edit_refusal(&state.layers, path))
+            .filter_map(|(path, _)| managed_plugins::edit_refusal(&state.layers, path))
             .next()
         {
             return Err(ConfigWriteError::Rejected {

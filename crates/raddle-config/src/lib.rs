@@ -25,6 +25,7 @@ mod keys;
 mod layer_view;
 mod layers;
 mod local_disk;
+mod managed_plugins;
 mod mcp_config;
 mod mcp_servers;
 pub mod models;

@@ -15,7 +15,8 @@ use crate::config::{Config, ConfigWriter, State};
 use crate::config_error::ConfigWriteError;
 use crate::hooks;
 use crate::keys::{self, PLUGINS_TABLE};
-use crate::layers::{self, Layer, Layers};
+use crate::layers::{self, Layers};
+use crate::managed_plugins::{is_managed, managed_refusal, managed_table, path_of};
 
 /// Limit: installed plugins; beyond it, the others do not run, in the order of their ids. Those of the
 /// administrator come first.
@@ -65,47 +66,6 @@ fn plugin((id, entry): (&String, &toml::Value), is_managed: bool) -> Option<Inst
         trusted_hash: text("trusted_hash").map(str::to_owned),
         is_managed,
     })
-}
-
-fn system_layer(layers: &Layers) -> Option<&Layer> {
-    let mut all = layers.each();
-    all.find(|it| matches!(it.source, ConfigLayerSource::System(_)))
-}
-
-/// Returns the table of plugins in the administrator's file.
-fn managed_table(layers: &Layers) -> Option<&toml::Value> {
-    system_layer(layers)?.table.get(PLUGINS_TABLE)
-}
-
-/// Whether the administrator installed a plugin.
-fn is_managed(layers: &Layers, id: &str) -> bool {
-    let entry = managed_table(layers).and_then(|it| it.get(id));
-    let path = entry.and_then(|it| it.get("path"));
-    path.is_some_and(toml::Value::is_str)
-}
-
-/// Explains that only the administrator's file changes a plugin; `None` if the administrator did not
-/// install it.
-pub(crate) fn managed_refusal(layers: &Layers, id: &str) -> Option<String> {
-    let file = system_layer(layers).filter(|_| is_managed(layers, id))?;
-    Some(format!(
-        "the administrator installed the plugin `{id}`; only {} can change it",
-        file.describe()
-    ))
-}
-
-/// Explains why a value with this path would have no effect in the user's file; `None` if it is not
-/// one of a plugin that the administrator installed.
-pub(crate) fn edit_refusal(layers: &Layers, path: &[String]) -> Option<String> {
-    match path {
-        [table, id, ..] if table == PLUGINS_TABLE => managed_refusal(layers, id),
-        _ => None,
-    }
-}
-
-/// Returns the keys of a plugin's entry.
-pub(crate) fn path_of(id: &str) -> [String; 2] {
-    [PLUGINS_TABLE.to_owned(), id.to_owned()]
 }
 
 /// Whether the user's file defines a part of a plugin that the administrator did not install.
@@ -191,9 +151,10 @@ impl PluginConfig {
 
 #[cfg(test)]
 mod tests {
-    use raddle_protocol::{SystemConfigLayerSource, UserConfigLayerSource};
+    use raddle_protocol::{ConfigLayerSource, SystemConfigLayerSource, UserConfigLayerSource};
 
     use super::*;
+    use crate::layers::Layer;
 
     /// Returns the layers with these texts: of the administrator, of the user, and of `-c`.
     fn layers(system: &str, user: &str, flags: &str) -> Layers {

@@ -22,6 +22,7 @@ mod hunks;
 mod limits;
 mod opened;
 mod path;
+mod prune_store;
 mod restore;
 mod scan;
 mod snapshot;
@@ -37,9 +38,10 @@ pub use hash::ContentHash;
 pub use hunks::{HunkChoice, HunkConflict, apply_hunks};
 pub use limits::SnapshotLimits;
 pub use path::WorkspacePath;
+pub use prune_store::prune_store;
 pub use restore::{
     Faults, NoFaults, RestoreConflict, RestoreOutcome, RestorePlan, RestoreRequest, RestoreStep,
 };
 pub use snapshot::{EntryKind, FileEntry, Gap, GapReason, Snapshot, SnapshotId};
-pub use store::{PruneReport, RetentionLimits, StoredSnapshot, has_snapshot, prune_store};
+pub use store::{PruneReport, RetentionLimits, StoredSnapshot, has_snapshot};
 pub use workspace::Workspace;

@@ -29,7 +29,7 @@ use rustix::io::Errno;
 
 pub(crate) use files::{sync_folder_of, write_durably};
 pub(crate) use pack::PackWriter;
-pub use prune::{PruneReport, RetentionLimits, StoredSnapshot, prune_store};
+pub use prune::{PruneReport, RetentionLimits, StoredSnapshot};
 
 use crate::snapshot::{
     FolderNode, Node, SnapshotRecord, decode_cache, decode_folder, decode_gaps, decode_record,

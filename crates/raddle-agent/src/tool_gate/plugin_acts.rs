@@ -168,7 +168,9 @@ impl CallContext {
                 let output = Output::text(answer.to_string());
                 ToolResult::new(ItemStatus::Completed, body, output)
             }
-            Err(why) => ToolResult::new(ItemStatus::Failed, body, Output::failure(why)),
+            Err(error) => {
+                ToolResult::new(ItemStatus::Failed, body, Output::failure(error.to_string()))
+            }
         }
     }
 

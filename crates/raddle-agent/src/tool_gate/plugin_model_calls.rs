@@ -18,8 +18,21 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// System instructions of a call without its own. Some vendors require a text.
 const INSTRUCTIONS: &str = "Answer the request of a program.";
 
-/// The reason if the call of the plugin ended first.
-const STOPPED: &str = "the call has ended";
+/// Reason why a plugin gets no answer of the model.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ModelCallError {
+    #[error("the call has ended")]
+    Stopped,
+    #[error("the params are invalid: {0}")]
+    Params(#[from] serde_json::Error),
+    /// A budget is used up.
+    #[error("{0}")]
+    Budget(String),
+    #[error("the answer is longer than {ANSWER_BYTES_MAX} bytes")]
+    TooLong,
+    #[error("the model call failed: {0}")]
+    Failed(String),
+}
 
 /// Params of `host/model_call`.
 #[derive(Deserialize)]
@@ -64,9 +77,8 @@ impl ModelCaller<'_> {
         &self,
         arguments: &str,
         mut stopped: BoxFuture<'static, ()>,
-    ) -> Result<Value, String> {
-        let request: ModelRequest = serde_json::from_str(arguments)
-            .map_err(|error| format!("the params are invalid: {error}"))?;
+    ) -> Result<Value, ModelCallError> {
+        let request: ModelRequest = serde_json::from_str(arguments)?;
         let settings = Settings {
             // They are for the agent.
             developer_instructions: None,
@@ -74,7 +86,7 @@ impl ModelCaller<'_> {
         };
         let price = tokio::select! {
             biased;
-            () = &mut stopped => return Err(STOPPED.to_owned()),
+            () = &mut stopped => return Err(ModelCallError::Stopped),
             price = self.price_within_budgets(&settings) => price?,
         };
         let instructions = request.instructions.filter(|it| !it.is_empty());
@@ -93,7 +105,7 @@ impl ModelCaller<'_> {
         let mut answer = self.model.call(prompt);
         let ended = tokio::select! {
             biased;
-            () = &mut stopped => Err(STOPPED.to_owned()),
+            () = &mut stopped => Err(ModelCallError::Stopped),
             ended = read_answer(&mut *answer, &meter) => ended,
         };
         drop(answer);
@@ -122,18 +134,18 @@ impl ModelCaller<'_> {
     }
 
     /// Checks the budgets of the thread and of the operator, and returns the price of the model.
-    async fn price_within_budgets(&self, settings: &Settings) -> Result<Option<Price>, String> {
+    async fn price_within_budgets(
+        &self,
+        settings: &Settings,
+    ) -> Result<Option<Price>, ModelCallError> {
         let price = self.model.price(settings).await;
         let limits = self.gate.managed_limits().await;
-        let BudgetState { objection, used } = self
-            .budgets
-            .read()
-            .await
-            .ok_or_else(|| STOPPED.to_owned())?;
+        let BudgetState { objection, used } =
+            self.budgets.read().await.ok_or(ModelCallError::Stopped)?;
         let objection =
             objection.or_else(|| limits.call_objection(settings, price.as_ref(), &used));
         match objection {
-            Some(failure) => Err(failure.message),
+            Some(failure) => Err(ModelCallError::Budget(failure.message)),
             None => Ok(price),
         }
     }
@@ -158,7 +170,7 @@ impl ModelCaller<'_> {
 /// The end of an answer.
 struct AnswerEnd {
     /// Text of the answer, or why there is none.
-    text: Result<String, String>,
+    text: Result<String, ModelCallError>,
     usage: Option<Usage>,
     estimated: bool,
 }
@@ -167,7 +179,7 @@ struct AnswerEnd {
 async fn read_answer(
     answer: &mut dyn ModelAnswer,
     meter: &UsageMeter,
-) -> Result<AnswerEnd, String> {
+) -> Result<AnswerEnd, ModelCallError> {
     let mut text = String::new();
     loop {
         let mut event = answer.next().await;
@@ -180,14 +192,12 @@ async fn read_answer(
             })) => {
                 text.push_str(&more);
                 if text.len() > ANSWER_BYTES_MAX {
-                    return Err(format!(
-                        "the answer is longer than {ANSWER_BYTES_MAX} bytes"
-                    ));
+                    return Err(ModelCallError::TooLong);
                 }
             }
             ModelEvent::Item(_) | ModelEvent::Tool(..) => {}
             ModelEvent::Ended(end, usage) => {
-                let failed = |why: String| Err(format!("the model call failed: {why}"));
+                let failed = |why: String| Err(ModelCallError::Failed(why));
                 let text = match end {
                     ModelEnd::Done {} => Ok(text),
                     ModelEnd::Broke { error, .. }

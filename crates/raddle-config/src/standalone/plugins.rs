@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Configuration, WrittenValue, replacement};
 use crate::config_error::ConfigWriteError;
-use crate::plugins::{self, InstalledPlugin, path_of};
+use crate::managed_plugins::{managed_refusal, path_of};
+use crate::plugins::{self, InstalledPlugin};
 use crate::{hooks, keys, layers};
 
 impl Configuration {
@@ -24,7 +25,7 @@ impl Configuration {
     /// Explains that only the administrator's file changes a plugin; `None` if the administrator did
     /// not install it.
     pub fn managed_plugin_refusal(&self, id: &str) -> Option<String> {
-        plugins::managed_refusal(&self.config.state().layers, id)
+        managed_refusal(&self.config.state().layers, id)
     }
 
     /// Whether the user's file defines a part of a plugin that the administrator did not install.

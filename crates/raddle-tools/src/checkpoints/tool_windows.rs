@@ -64,9 +64,9 @@ impl SharedWindows {
         self.close_matching(ended, |it| it.root == root);
     }
 
-    fn close_matching(&self, ended: SystemTime, is_meant: impl Fn(&ToolWindow) -> bool) {
+    fn close_matching(&self, ended: SystemTime, is_intended: impl Fn(&ToolWindow) -> bool) {
         let mut windows = locked(&self.0);
-        for window in windows.iter_mut().filter(|it| is_meant(it)) {
+        for window in windows.iter_mut().filter(|it| is_intended(it)) {
             window.ended.get_or_insert(ended);
         }
         let open = windows.iter().filter(|it| it.ended.is_none());

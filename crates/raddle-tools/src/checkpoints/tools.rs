@@ -149,7 +149,7 @@ impl CheckpointedTools {
                 // The tool reports a missing folder.
                 return Ok(None);
             };
-            // What is there now may be no workspace of the thread.
+            // Another folder is no workspace of the thread.
             if real != root {
                 return Err(CheckpointError::Failed(format!(
                     "{} leads to {} now",

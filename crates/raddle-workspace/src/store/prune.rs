@@ -5,12 +5,11 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use super::{OnBusy, Store, files, modified};
+use super::{Store, files, modified};
 use crate::limits::DEPTH_MAX;
-use crate::restore::Intent;
 use crate::snapshot::{SnapshotRecord, decode_names};
 use crate::{ContentHash, Error, SnapshotId};
 
@@ -65,26 +64,6 @@ const REMOVED: &str = ".removed";
 
 /// Packs below this size are joined.
 const SMALL_PACK_BYTES: u64 = 16 << 20;
-
-/// Removes snapshots of a store that exceed the limits, without the folder of its workspace. A store
-/// without snapshots is removed.
-///
-/// Fails with [`Error::Busy`] while a handle uses the store, and with [`Error::Interrupted`] if a
-/// restore must be completed first.
-pub fn prune_store(store: &Path, limits: &RetentionLimits) -> Result<PruneReport, Error> {
-    // Opening would create it.
-    fs::metadata(store).map_err(|it| Error::disk(store, it))?;
-    let mut opened = Store::open(store, OnBusy::Fail)?;
-    if Intent::exists(store) {
-        return Err(Error::Interrupted);
-    }
-    let mut report = opened.prune(limits, &BTreeSet::new(), SystemTime::now())?;
-    if opened.snapshots()?.is_empty() {
-        opened.remove()?;
-        report.bytes_now = 0;
-    }
-    Ok(report)
-}
 
 impl Store {
     /// Lists the snapshots, oldest first.
@@ -165,7 +144,7 @@ impl Store {
 
     /// Removes the store. It is renamed first, so that a handle that waits for the lock finds either
     /// this store or none.
-    fn remove(self) -> Result<(), Error> {
+    pub(crate) fn remove(self) -> Result<(), Error> {
         let disk = |it| Error::disk(&self.folder, it);
         let mut removed = self.folder.clone().into_os_string();
         removed.push(REMOVED);
