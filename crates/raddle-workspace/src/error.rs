@@ -21,6 +21,12 @@ pub enum Error {
     /// Another process, or another handle of this one, has the store open.
     #[error("the snapshot store {} is in use by another process", .0.display())]
     Busy(PathBuf),
+    /// The folder of the workspace, or one above it, is a symbolic link.
+    #[error(
+        "the path {} leads through a symbolic link now, and nothing was opened; pass the real path",
+        .0.display()
+    )]
+    Link(PathBuf),
     /// The workspace lies in the store.
     #[error("the workspace must not lie in the snapshot store {}", .0.display())]
     Nested(PathBuf),

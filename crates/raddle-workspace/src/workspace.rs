@@ -8,8 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rustix::fs::{Mode, OFlags, fstat, open};
+use rustix::fs::fstat;
+use rustix::io::Errno;
 
+use crate::opened::open_root;
 use crate::scan::{IgnoreFiles, ScanResult, Scanner};
 use crate::snapshot::FolderNode;
 use crate::store::{OnBusy, Store};
@@ -27,7 +29,8 @@ const STAMPS_FILES: u64 = 256;
 /// ```
 /// # use raddle_workspace::{SnapshotLimits, Workspace};
 /// # let at = tempfile::tempdir()?;
-/// # let (folder, store) = (at.path().join("project"), at.path().join("store"));
+/// # let real = at.path().canonicalize()?;
+/// # let (folder, store) = (real.join("project"), real.join("store"));
 /// # std::fs::create_dir(&folder)?;
 /// let mut workspace = Workspace::open(&folder, &store, SnapshotLimits::default())?;
 /// let before = workspace.snapshot(&Default::default())?;
@@ -54,7 +57,9 @@ impl Workspace {
     /// Opens a folder, and the store in which its snapshots are. The store is created if there is
     /// none; nobody but the user can read it. It holds copies of the user's files.
     ///
-    /// Fails with [`Error::Busy`] while another handle has the lock.
+    /// Fails with [`Error::Busy`] while another handle has the lock, and with [`Error::Link`] if a
+    /// component of the folder's path is a symbolic link: one that took the place of a folder would
+    /// lead a restore elsewhere. Callers pass the canonical path.
     pub fn open(folder: &Path, store: &Path, limits: SnapshotLimits) -> Result<Self, Error> {
         Self::open_as(folder, store, limits, OnBusy::Fail)
     }
@@ -75,9 +80,11 @@ impl Workspace {
         limits: SnapshotLimits,
         on_busy: OnBusy,
     ) -> Result<Self, Error> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let at_folder = |it: io::Error| Error::disk(folder, it);
-        let root = open(folder, flags, Mode::empty()).map_err(|it| at_folder(it.into()))?;
+        let root = open_root(folder).map_err(|it| match it {
+            Errno::LOOP => Error::Link(folder.to_owned()),
+            error => at_folder(error.into()),
+        })?;
         let real_folder = fs::canonicalize(folder).map_err(at_folder)?;
         let opened = Store::open(store, on_busy)?;
         let at_store = |it: io::Error| Error::disk(store, it);
