@@ -47,6 +47,9 @@ pub enum Error {
     /// A restore that was cut short must be completed first.
     #[error("a restore was interrupted: call recover first")]
     Interrupted,
+    /// The disk failed or refused during a restore; every file is as it was before.
+    #[error("nothing was restored: {0}")]
+    NotRestored(#[source] Box<Error>),
     /// A file changed while it was restored; every file is as it was before.
     #[error("{} changed while files were restored; nothing was restored", .0.display())]
     Changed(PathBuf),
