@@ -39,6 +39,7 @@ use self::tracked_folder::{Scope, TrackedFolder, TurnKey};
 const TURN_DIFF: DiffLimits = DiffLimits {
     text_bytes_max: 1 << 20,
     binary_bytes_max: 1 << 16,
+    total_bytes_max: 1 << 20,
 };
 
 /// Dependencies of the checkpoints.

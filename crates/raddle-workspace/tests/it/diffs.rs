@@ -282,6 +282,7 @@ fn large_contents_are_omitted_and_say_so() {
     let limits = DiffLimits {
         text_bytes_max: 504,
         binary_bytes_max: 100,
+        ..DiffLimits::default()
     };
     let diff = workspace
         .diff_within(&before, &after, &limits)
@@ -297,6 +298,57 @@ fn large_contents_are_omitted_and_say_so() {
     );
     // It is not applied in part.
     assert!(!git_apply(&at.folder, text.as_bytes(), &[]).status.success());
+}
+
+#[test]
+fn patches_together_have_a_limit() {
+    let at = Fixture::new();
+    at.write("c", "x\n");
+    let mut workspace = at.open();
+    let before = snapshot(&mut workspace);
+    at.write("a", "line\n".repeat(60));
+    // Too large by its size alone, so the files after it have their patches.
+    at.write("b", "line\n".repeat(400));
+    at.write("c", "line\n".repeat(50));
+    at.write("d", "line\n".repeat(390));
+    at.write("e", "x\n");
+    let after = snapshot(&mut workspace);
+    let limits = DiffLimits {
+        total_bytes_max: 1_800,
+        ..DiffLimits::default()
+    };
+    let diff = workspace
+        .diff_within(&before, &after, &limits)
+        .expect("a diff");
+    let expected = [
+        "Added a: 1 hunks",
+        "Added b: omitted",
+        "Modified c: 1 hunks",
+        "Added d: omitted",
+        "Added e: 1 hunks",
+    ];
+    assert_eq!(described(&diff), expected);
+    let shown = diff
+        .files
+        .iter()
+        .filter(|it| it.content != Content::Omitted);
+    let bytes: usize = shown.map(|it| it.patch.len()).sum();
+    assert!(bytes < 1_800, "{bytes}");
+    assert!(!git_apply(&at.folder, &diff.unified(), &[]).status.success());
+
+    // A patch that proves too large only when it is made ends the diff.
+    at.write("c", "LINE\n".repeat(50));
+    at.write("f", "x\n");
+    let last = snapshot(&mut workspace);
+    let limits = DiffLimits {
+        total_bytes_max: 300,
+        ..limits
+    };
+    let diff = workspace
+        .diff_within(&after, &last, &limits)
+        .expect("a diff");
+    let expected = ["Modified c: omitted", "Added f: omitted"];
+    assert_eq!(described(&diff), expected);
 }
 
 #[test]
