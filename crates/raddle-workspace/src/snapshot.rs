@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 pub(crate) use codec::{
-    decode_cache, decode_folder, decode_record, encode_cache, encode_folder, encode_record,
+    SnapshotRecord, decode_cache, decode_folder, decode_names, decode_record, encode_cache,
+    encode_folder, encode_record,
 };
 pub(crate) use stamp::{Stamp, Trust, now_ns};
 

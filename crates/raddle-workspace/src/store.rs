@@ -5,7 +5,7 @@
 //! packs/HASH.pack   the contents that one snapshot added
 //! snapshots/HASH    root, gaps and named paths of a snapshot; its time is that of the file
 //! stamps            the cache of stamps; may be lost
-//! restore           the intent of a restore under way
+//! restore*          the intent of a restore under way, named for its phase
 //! ```
 //!
 //! A file is written under a temporary name, synchronised, and renamed. So a reader sees all of it
@@ -31,7 +31,8 @@ pub(crate) use pack::PackWriter;
 pub use prune::{PruneReport, RetentionLimits, StoredSnapshot};
 
 use crate::snapshot::{
-    FolderNode, decode_cache, decode_folder, decode_record, encode_cache, encode_folder,
+    FolderNode, SnapshotRecord, decode_cache, decode_folder, decode_record, encode_cache,
+    encode_folder,
 };
 use crate::{ContentHash, Error, Snapshot, SnapshotId};
 use files::{create_folder, create_private};
@@ -228,6 +229,11 @@ impl Store {
     }
 
     pub fn snapshot(&self, id: SnapshotId) -> Result<Snapshot, Error> {
+        let (root, gaps, named) = self.record(id)?;
+        Ok(Snapshot::new(self.folder_node(root, 0)?, gaps, named))
+    }
+
+    fn record(&self, id: SnapshotId) -> Result<SnapshotRecord, Error> {
         let path = self.snapshot_path(id);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
@@ -240,8 +246,7 @@ impl Store {
         if SnapshotId(ContentHash::of(&bytes)) != id {
             return Err(damaged());
         }
-        let (root, gaps, named) = decode_record(&bytes).ok_or_else(damaged)?;
-        Ok(Snapshot::new(self.folder_node(root, 0)?, gaps, named))
+        decode_record(&bytes).ok_or_else(damaged)
     }
 
     fn folder_node(&self, hash: ContentHash, depth: usize) -> Result<Arc<FolderNode>, Error> {

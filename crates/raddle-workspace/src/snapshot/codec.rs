@@ -87,6 +87,19 @@ pub(crate) fn decode_folder<E>(
     Ok(Some(FolderNode { items, hash }))
 }
 
+/// Lists the contents that an encoded folder names; `true` for folders.
+pub(crate) fn decode_names(bytes: &[u8]) -> Option<Vec<(ContentHash, bool)>> {
+    let mut reader = Reader(bytes);
+    let mut contents = Vec::new();
+    while !reader.0.is_empty() {
+        contents.push(match reader.item()?.1 {
+            RawNode::Leaf(entry) => (entry.hash, false),
+            RawNode::Folder { hash, .. } => (hash, true),
+        });
+    }
+    Some(contents)
+}
+
 pub(crate) fn encode_record(
     root: ContentHash,
     gaps: &[Gap],

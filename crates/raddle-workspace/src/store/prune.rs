@@ -1,11 +1,15 @@
 //! Pruning: removes old snapshots, and the contents that only they had.
+//!
+//! The newest snapshots are looked at first. What one snapshot shares with a newer one is known
+//! then, so the work and the memory grow with the contents that stay, not with the snapshots.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::time::{Duration, SystemTime};
 
 use super::{Store, files, modified};
-use crate::snapshot::{FolderNode, Node};
+use crate::limits::DEPTH_MAX;
+use crate::snapshot::decode_names;
 use crate::{ContentHash, Error, SnapshotId};
 
 /// Limits of what a store holds.
@@ -44,6 +48,8 @@ pub struct PruneReport {
     pub bytes_before: u64,
     /// Bytes of the contents now.
     pub bytes_now: u64,
+    /// Number of folders that were read.
+    pub folders_read: u64,
 }
 
 /// Number of packs from which the small ones are joined.
@@ -76,70 +82,60 @@ impl Store {
         self.packs.iter().flatten().map(|it| it.bytes).sum()
     }
 
-    /// Removes snapshots beyond the limits, except those to `keep`, and contents without snapshot.
+    /// Removes snapshots beyond the limits, except those to `keep`, snapshots that cannot be read,
+    /// and contents without snapshot.
     pub fn prune(
         &mut self,
         limits: &RetentionLimits,
         keep: &BTreeSet<SnapshotId>,
         now: SystemTime,
     ) -> Result<PruneReport, Error> {
-        let mut report = PruneReport {
-            bytes_before: self.bytes(),
-            ..PruneReport::default()
-        };
-        let mut live = HashMap::new();
-        let mut rest = Vec::new();
-        for stored in self.snapshots()? {
+        let bytes_before = self.bytes();
+        let mut snapshots = self.snapshots()?;
+        // Those to keep first, so that they count before any other; then the newest.
+        snapshots.reverse();
+        snapshots.sort_by_key(|it| !keep.contains(&it.id));
+        let mut live = LiveContents::new(self);
+        let mut removed = Vec::new();
+        let mut is_full = false;
+        for stored in snapshots {
+            let is_kept = keep.contains(&stored.id);
             let age = now.duration_since(stored.taken).unwrap_or_default();
-            if age > limits.age_max && !keep.contains(&stored.id) {
-                self.remove_snapshot(stored.id)?;
-                report.removed.push(stored.id);
-                continue;
-            }
-            let contents = self.contents_of(stored.id)?;
-            for hash in &contents {
-                *live.entry(*hash).or_insert(0u32) += 1;
-            }
-            rest.push((stored.id, contents));
-        }
-        let stored_bytes = |store: &Self, live: &HashMap<ContentHash, u32>| -> u64 {
-            let locations = live.keys().filter_map(|it| store.index.get(it));
-            locations.map(|(_, it)| it.stored).sum()
-        };
-        let mut bytes = stored_bytes(self, &live);
-        for (id, contents) in rest {
-            if bytes <= limits.bytes_max {
-                break;
-            }
-            if keep.contains(&id) {
-                continue;
-            }
-            self.remove_snapshot(id)?;
-            report.removed.push(id);
-            for hash in contents {
-                if let Some(count) = live.get_mut(&hash) {
-                    *count -= 1;
-                    if *count == 0 {
-                        live.remove(&hash);
+            let is_wanted = is_kept || age <= limits.age_max && !is_full;
+            let is_live = is_wanted
+                && match live.add(stored.id) {
+                    Ok(()) => true,
+                    Err(error @ (Error::Damaged { .. } | Error::NoContent(_))) => {
+                        tracing::warn!(snapshot = %stored.id, %error, "a damaged snapshot is removed");
+                        false
                     }
-                }
+                    Err(error) => return Err(error),
+                };
+            is_full |= is_live && !is_kept && live.bytes > limits.bytes_max;
+            if is_live && (is_kept || !is_full) {
+                live.accept();
+            } else {
+                live.reject();
+                removed.push(stored.id);
             }
-            bytes = stored_bytes(self, &live);
         }
-        self.sweep(&live.into_keys().collect())?;
-        report.bytes_now = self.bytes();
-        Ok(report)
+        let (live, folders_read) = (live.contents, live.folders_read);
+        removed.reverse();
+        for id in &removed {
+            self.remove_snapshot(*id)?;
+        }
+        self.sweep(&live)?;
+        Ok(PruneReport {
+            removed,
+            bytes_before,
+            bytes_now: self.bytes(),
+            folders_read,
+        })
     }
 
     fn remove_snapshot(&self, id: SnapshotId) -> Result<(), Error> {
         let path = self.snapshot_path(id);
         fs::remove_file(&path).map_err(|it| Error::disk(&path, it))
-    }
-
-    fn contents_of(&self, id: SnapshotId) -> Result<HashSet<ContentHash>, Error> {
-        let mut contents = HashSet::new();
-        collect(&self.snapshot(id)?.root, &mut contents);
-        Ok(contents)
     }
 
     /// Copies the live contents of packs that are mostly dead or small, and removes those packs.
@@ -185,16 +181,81 @@ impl Store {
     }
 }
 
-fn collect(folder: &FolderNode, contents: &mut HashSet<ContentHash>) {
-    if !contents.insert(folder.hash) {
-        return;
-    }
-    for item in &folder.items {
-        match &item.node {
-            Node::Leaf(entry) => {
-                contents.insert(entry.hash);
-            }
-            Node::Folder { folder, .. } => collect(folder, contents),
+/// The contents of the snapshots that stay.
+struct LiveContents<'a> {
+    store: &'a Store,
+    contents: HashSet<ContentHash>,
+    /// The folders whose contents are live. A file may have the bytes of a folder, so `contents`
+    /// does not tell.
+    folders: HashSet<ContentHash>,
+    /// The contents that the last snapshot added, and whether each was added as a folder.
+    added: Vec<(ContentHash, bool)>,
+    /// Stored bytes of all contents.
+    bytes: u64,
+    folders_read: u64,
+}
+
+impl<'a> LiveContents<'a> {
+    fn new(store: &'a Store) -> Self {
+        Self {
+            store,
+            contents: HashSet::new(),
+            folders: HashSet::new(),
+            added: Vec::new(),
+            bytes: 0,
+            folders_read: 0,
         }
+    }
+
+    /// Adds the contents of a snapshot, which is then accepted or rejected.
+    fn add(&mut self, id: SnapshotId) -> Result<(), Error> {
+        let (root, ..) = self.store.record(id)?;
+        self.folder(root, 0)
+    }
+
+    fn accept(&mut self) {
+        self.added.clear();
+    }
+
+    /// Takes back what the last snapshot added.
+    fn reject(&mut self) {
+        for (hash, is_folder) in std::mem::take(&mut self.added) {
+            if is_folder {
+                self.folders.remove(&hash);
+            } else if self.contents.remove(&hash) {
+                self.bytes -= self.stored_bytes(&hash);
+            }
+        }
+    }
+
+    fn folder(&mut self, hash: ContentHash, depth: usize) -> Result<(), Error> {
+        if !self.folders.insert(hash) {
+            return Ok(());
+        }
+        self.added.push((hash, true));
+        self.content(hash);
+        self.folders_read += 1;
+        let bytes = self.store.read(&hash)?;
+        let names = decode_names(&bytes).filter(|_| depth <= DEPTH_MAX);
+        let damaged = || Error::damaged(&self.store.folder, "a folder cannot be read");
+        for (hash, is_folder) in names.ok_or_else(damaged)? {
+            match is_folder {
+                true => self.folder(hash, depth + 1)?,
+                false => self.content(hash),
+            }
+        }
+        Ok(())
+    }
+
+    fn content(&mut self, hash: ContentHash) {
+        if self.contents.insert(hash) {
+            self.added.push((hash, false));
+            self.bytes += self.stored_bytes(&hash);
+        }
+    }
+
+    fn stored_bytes(&self, hash: &ContentHash) -> u64 {
+        let located = self.store.index.get(hash);
+        located.map_or(0, |(_, it)| it.stored)
     }
 }

@@ -460,3 +460,86 @@ fn pruning_by_age_and_size_keeps_what_is_needed() {
         8_000
     );
 }
+
+#[test]
+fn pruning_reads_each_folder_once() {
+    const FOLDERS: u64 = 30;
+    const SNAPSHOTS: u64 = 20;
+    let at = Fixture::new();
+    for number in 0..FOLDERS {
+        at.write(format!("folder-{number}/file"), format!("{number}"));
+    }
+    let mut workspace = at.open();
+    for number in 0..SNAPSHOTS {
+        at.write("folder-0/file", format!("changed {number}"));
+        snapshot(&mut workspace);
+    }
+    let prune = |workspace: &mut Workspace, limits: RetentionLimits| {
+        let pruned = workspace.prune(&limits, &BTreeSet::new(), SystemTime::now());
+        pruned.expect("a pruning")
+    };
+    let report = prune(&mut workspace, RetentionLimits::default());
+    assert!(report.removed.is_empty(), "{report:?}");
+    // Each snapshot has a root and a changed folder of its own.
+    assert_eq!(report.folders_read, FOLDERS - 1 + 2 * SNAPSHOTS);
+    // Older snapshots are not read once the newer ones fill the store.
+    let bytes_max = report.bytes_now / 3;
+    let report = prune(
+        &mut workspace,
+        RetentionLimits {
+            bytes_max,
+            ..RetentionLimits::default()
+        },
+    );
+    let stay = SNAPSHOTS - report.removed.len() as u64;
+    assert!(stay > 0 && stay < SNAPSHOTS, "{report:?}");
+    assert!(
+        report.folders_read <= FOLDERS - 1 + 2 * (stay + 1),
+        "{report:?}"
+    );
+}
+
+#[test]
+fn pruning_removes_a_damaged_snapshot_and_goes_on() {
+    let at = Fixture::new();
+    let mut workspace = at.open();
+    let mut taken = Vec::new();
+    for content in ["one", "two", "three"] {
+        at.write("file", content);
+        taken.push(snapshot(&mut workspace));
+    }
+    let damaged = taken[1].id();
+    fs::write(at.store().join(format!("snapshots/{damaged}")), "damaged").expect("a record");
+    let limits = RetentionLimits::default();
+    let pruned = workspace.prune(&limits, &BTreeSet::from([damaged]), SystemTime::now());
+    assert_eq!(pruned.expect("a pruning").removed, [damaged]);
+    for whole in [&taken[0], &taken[2]] {
+        let loaded = workspace.load(whole.id()).expect("the snapshot");
+        assert_eq!(loaded.entries(), whole.entries());
+    }
+}
+
+#[test]
+fn pruning_keeps_a_folder_that_is_also_the_content_of_a_file() {
+    let at = Fixture::new();
+    at.write("folder/inner", "the content");
+    at.chmod("folder/inner", 0o644);
+    // The stored form of that folder, in a file that a walk meets before it.
+    let mut form = vec![0u8];
+    form.extend(0o644u32.to_le_bytes());
+    form.extend(11u64.to_le_bytes());
+    form.extend(raddle_workspace::ContentHash::of(b"the content").as_bytes());
+    form.extend(5u32.to_le_bytes());
+    form.extend(b"inner");
+    at.write("copy", &form);
+    let mut workspace = at.open();
+    let taken = snapshot(&mut workspace);
+    let limits = RetentionLimits::default();
+    let pruned = workspace.prune(&limits, &BTreeSet::new(), SystemTime::now());
+    assert_eq!(pruned.expect("a pruning").folders_read, 2);
+    let entry = taken.entry(&path("folder/inner")).expect("a file");
+    assert_eq!(
+        workspace.content(&entry.hash).expect("content"),
+        b"the content"
+    );
+}
