@@ -3,7 +3,8 @@
 //! ```text
 //! lock              held while the store is used
 //! packs/HASH.pack   the contents that one snapshot added
-//! snapshots/HASH    root, gaps and named paths of a snapshot; its time is that of the file
+//! snapshots/HASH    hashes of the root and the gaps of a snapshot, and its named paths; its time
+//!                   is that of the file
 //! stamps            the cache of stamps; may be lost
 //! restore*          the intent of a restore under way, named for its phase
 //! ```
@@ -31,8 +32,8 @@ pub(crate) use pack::PackWriter;
 pub use prune::{PruneReport, RetentionLimits, StoredSnapshot};
 
 use crate::snapshot::{
-    FolderNode, SnapshotRecord, decode_cache, decode_folder, decode_record, encode_cache,
-    encode_folder,
+    FolderNode, Node, SnapshotRecord, decode_cache, decode_folder, decode_gaps, decode_record,
+    encode_cache, encode_folder, encode_gaps,
 };
 use crate::{ContentHash, Error, Snapshot, SnapshotId};
 use files::{create_folder, create_private};
@@ -137,11 +138,15 @@ impl Store {
     }
 
     /// Makes the contents of a pack durable and readable.
-    pub fn commit(&mut self, writer: PackWriter) -> Result<(), Error> {
-        match writer.finish()? {
-            Some(path) => self.add_pack(&path),
-            None => Ok(()),
+    fn commit(&mut self, writer: PackWriter) -> Result<(), Error> {
+        let Some(path) = writer.finish()? else {
+            return Ok(());
+        };
+        self.add_pack(&path)?;
+        if let Err(error) = self.join_packs() {
+            tracing::warn!(%error, "small packs are not joined; each keeps a file open");
         }
+        Ok(())
     }
 
     /// Returns a content, after a check of its hash.
@@ -181,36 +186,19 @@ impl Store {
         located.ok_or(Error::NoContent(*hash))
     }
 
-    /// Stores the folders of a composed snapshot, whose files are stored, and the snapshot.
-    pub fn put_composed(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
-        let mut missing = Vec::new();
-        self.add_missing(&snapshot.root, &mut missing);
-        if !missing.is_empty() {
-            let mut writer = self.writer()?;
-            for folder in missing {
-                if !writer.contains(&folder.hash) {
-                    writer.put(folder.hash, &encode_folder(&folder.items))?;
-                }
-            }
-            self.commit(writer)?;
+    /// Stores a snapshot with its folders and gaps. The contents of its files are stored, or in the
+    /// pack.
+    pub fn put_snapshot(
+        &mut self,
+        snapshot: &Snapshot,
+        mut pack: Option<PackWriter>,
+    ) -> Result<(), Error> {
+        self.add_folder(&mut pack, &snapshot.root)?;
+        let gaps = || encode_gaps(&snapshot.gaps);
+        self.add_content(&mut pack, snapshot.gaps_hash, gaps)?;
+        if let Some(pack) = pack {
+            self.commit(pack)?;
         }
-        self.put_snapshot(snapshot)
-    }
-
-    fn add_missing<'a>(&self, folder: &'a FolderNode, missing: &mut Vec<&'a FolderNode>) {
-        if self.contains(&folder.hash) {
-            return;
-        }
-        missing.push(folder);
-        for item in &folder.items {
-            if let crate::snapshot::Node::Folder { folder, .. } = &item.node {
-                self.add_missing(folder, missing);
-            }
-        }
-    }
-
-    /// Stores a snapshot whose contents are committed.
-    pub fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), Error> {
         let path = self.snapshot_path(snapshot.id);
         if !path.exists() {
             write_durably(&path, &snapshot.encode())?;
@@ -218,6 +206,37 @@ impl Store {
         // An equal snapshot has its age renewed, and costs nothing else.
         let renewed = File::open(&path).and_then(|it| it.set_modified(SystemTime::now()));
         renewed.map_err(|it| Error::disk(&path, it))
+    }
+
+    /// Adds a folder and those in it to a pack, unless they are stored or in the pack.
+    fn add_folder(&self, pack: &mut Option<PackWriter>, folder: &FolderNode) -> Result<(), Error> {
+        if !self.add_content(pack, folder.hash, || encode_folder(&folder.items))? {
+            return Ok(());
+        }
+        for item in &folder.items {
+            if let Node::Folder { folder, .. } = &item.node {
+                self.add_folder(pack, folder)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a content to a pack, unless it is stored or in the pack. Reports whether it was added.
+    fn add_content(
+        &self,
+        pack: &mut Option<PackWriter>,
+        hash: ContentHash,
+        content: impl FnOnce() -> Vec<u8>,
+    ) -> Result<bool, Error> {
+        if self.contains(&hash) || pack.as_ref().is_some_and(|it| it.contains(&hash)) {
+            return Ok(false);
+        }
+        let writer = match pack.take() {
+            Some(writer) => writer,
+            None => self.writer()?,
+        };
+        pack.insert(writer).put(hash, &content())?;
+        Ok(true)
     }
 
     fn snapshot_path(&self, id: SnapshotId) -> PathBuf {
@@ -229,7 +248,9 @@ impl Store {
     }
 
     pub fn snapshot(&self, id: SnapshotId) -> Result<Snapshot, Error> {
-        let (root, gaps, named) = self.record(id)?;
+        let SnapshotRecord { root, gaps, named } = self.record(id)?;
+        let damaged = || Error::damaged(&self.folder, "a list of gaps cannot be read");
+        let gaps = decode_gaps(&self.read(&gaps)?).ok_or_else(damaged)?;
         Ok(Snapshot::new(self.folder_node(root, 0)?, gaps, named))
     }
 
@@ -270,8 +291,8 @@ impl Store {
     pub fn has_all(&self, folder: &FolderNode) -> bool {
         self.contains(&folder.hash)
             && folder.items.iter().all(|it| match &it.node {
-                crate::snapshot::Node::Leaf(entry) => self.contains(&entry.hash),
-                crate::snapshot::Node::Folder { folder, .. } => self.has_all(folder),
+                Node::Leaf(entry) => self.contains(&entry.hash),
+                Node::Folder { folder, .. } => self.has_all(folder),
             })
     }
 

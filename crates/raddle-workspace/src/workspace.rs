@@ -132,7 +132,7 @@ impl Workspace {
 
     /// Stores a snapshot that was composed of stored ones.
     pub fn keep(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
-        self.store.put_composed(snapshot)
+        self.store.put_snapshot(snapshot, None)
     }
 
     /// Takes a snapshot of the whole folder. Named paths are covered although ignored: a caller
@@ -189,12 +189,9 @@ impl Workspace {
         mut gaps: Vec<Gap>,
         named: BTreeSet<WorkspacePath>,
     ) -> Result<Snapshot, Error> {
-        if let Some(pack) = scanned.pack {
-            self.store.commit(pack)?;
-        }
         gaps.extend(scanned.gaps);
         let snapshot = Snapshot::new(scanned.root, gaps, named);
-        self.store.put_composed(&snapshot)?;
+        self.store.put_snapshot(&snapshot, scanned.pack)?;
         self.files_read = scanned.files_read;
         self.unsaved += scanned.files_read;
         if self.unsaved >= STAMPS_FILES {
@@ -238,7 +235,7 @@ impl Workspace {
         self.files_read
     }
 
-    /// Number of bytes of all stored contents.
+    /// Number of bytes of all stored contents and snapshots.
     pub fn stored_bytes(&self) -> u64 {
         self.store.bytes()
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use super::{Store, files, modified};
 use crate::limits::DEPTH_MAX;
-use crate::snapshot::decode_names;
+use crate::snapshot::{SnapshotRecord, decode_names};
 use crate::{ContentHash, Error, SnapshotId};
 
 /// Limits of what a store holds.
@@ -44,16 +44,19 @@ pub struct StoredSnapshot {
 pub struct PruneReport {
     /// The removed snapshots, oldest first.
     pub removed: Vec<SnapshotId>,
-    /// Bytes of the contents before.
+    /// Bytes of the store before.
     pub bytes_before: u64,
-    /// Bytes of the contents now.
+    /// Bytes of the store now.
     pub bytes_now: u64,
     /// Number of folders that were read.
     pub folders_read: u64,
 }
 
-/// Number of packs from which the small ones are joined.
-const PACKS_MAX: usize = 64;
+/// Number of small packs from which a pruning joins them.
+const PRUNED_PACKS_MAX: usize = 64;
+
+/// Number of small packs from which they are joined without a pruning: each keeps a file open.
+const PACKS_MAX: usize = 256;
 
 /// Packs below this size are joined.
 const SMALL_PACK_BYTES: u64 = 16 << 20;
@@ -77,9 +80,12 @@ impl Store {
         Ok(snapshots)
     }
 
-    /// Bytes of all packs.
+    /// Bytes of all packs and snapshots.
     pub fn bytes(&self) -> u64 {
-        self.packs.iter().flatten().map(|it| it.bytes).sum()
+        let packs = self.packs.iter().flatten().map(|it| it.bytes);
+        let snapshots = files::list(&self.snapshots_folder()).unwrap_or_default();
+        let snapshots = snapshots.iter().filter_map(|it| fs::metadata(it).ok());
+        packs.chain(snapshots.map(|it| it.len())).sum()
     }
 
     /// Removes snapshots beyond the limits, except those to `keep`, snapshots that cannot be read,
@@ -111,7 +117,7 @@ impl Store {
                     }
                     Err(error) => return Err(error),
                 };
-            is_full |= is_live && !is_kept && live.bytes > limits.bytes_max;
+            is_full |= is_live && !is_kept && live.bytes() > limits.bytes_max;
             if is_live && (is_kept || !is_full) {
                 live.accept();
             } else {
@@ -124,7 +130,7 @@ impl Store {
         for id in &removed {
             self.remove_snapshot(*id)?;
         }
-        self.sweep(&live)?;
+        self.sweep(&live, PRUNED_PACKS_MAX)?;
         Ok(PruneReport {
             removed,
             bytes_before,
@@ -138,15 +144,30 @@ impl Store {
         fs::remove_file(&path).map_err(|it| Error::disk(&path, it))
     }
 
-    /// Copies the live contents of packs that are mostly dead or small, and removes those packs.
-    fn sweep(&mut self, live: &HashSet<ContentHash>) -> Result<(), Error> {
+    /// Joins the small packs if there are many.
+    pub(super) fn join_packs(&mut self) -> Result<(), Error> {
+        if self.small_packs() <= PACKS_MAX {
+            return Ok(());
+        }
+        let all = self.index.keys().copied().collect();
+        self.sweep(&all, PACKS_MAX)
+    }
+
+    fn small_packs(&self) -> usize {
+        let packs = self.packs.iter().flatten();
+        packs.filter(|it| it.bytes < SMALL_PACK_BYTES).count()
+    }
+
+    /// Copies the live contents of packs that are mostly dead, and of small ones if there are more
+    /// than that, and removes those packs.
+    fn sweep(&mut self, live: &HashSet<ContentHash>, small_max: usize) -> Result<(), Error> {
         let mut live_bytes = vec![0; self.packs.len()];
         for hash in live {
             if let Some((number, location)) = self.index.get(hash) {
                 live_bytes[*number] += location.stored;
             }
         }
-        let is_many = self.packs.len() > PACKS_MAX;
+        let is_many = self.small_packs() > small_max;
         let packs = self.packs.iter().enumerate();
         let dead = packs.filter_map(|(number, pack)| {
             let bytes = pack.as_ref()?.bytes;
@@ -164,6 +185,10 @@ impl Store {
             }
         }
         let new = writer.finish()?;
+        self.index.retain(|_, (number, _)| !dead.contains(number));
+        if let Some(path) = &new {
+            self.add_pack(path)?;
+        }
         // The copies are durable, so the originals may go.
         for number in &dead {
             let Some(pack) = self.packs[*number].take() else {
@@ -173,11 +198,7 @@ impl Store {
                 fs::remove_file(&pack.path).map_err(|it| Error::disk(&pack.path, it))?;
             }
         }
-        self.index.retain(|_, (number, _)| !dead.contains(number));
-        match new {
-            Some(path) => self.add_pack(&path),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -191,7 +212,9 @@ struct LiveContents<'a> {
     /// The contents that the last snapshot added, and whether each was added as a folder.
     added: Vec<(ContentHash, bool)>,
     /// Stored bytes of all contents.
-    bytes: u64,
+    content_bytes: u64,
+    /// Bytes of the records of accepted snapshots, and of the last one.
+    record_bytes: [u64; 2],
     folders_read: u64,
 }
 
@@ -202,28 +225,42 @@ impl<'a> LiveContents<'a> {
             contents: HashSet::new(),
             folders: HashSet::new(),
             added: Vec::new(),
-            bytes: 0,
+            content_bytes: 0,
+            record_bytes: [0, 0],
             folders_read: 0,
         }
     }
 
     /// Adds the contents of a snapshot, which is then accepted or rejected.
     fn add(&mut self, id: SnapshotId) -> Result<(), Error> {
-        let (root, ..) = self.store.record(id)?;
+        let SnapshotRecord { root, gaps, .. } = self.store.record(id)?;
+        if !self.store.contains(&gaps) {
+            return Err(Error::NoContent(gaps));
+        }
+        let metadata = fs::metadata(self.store.snapshot_path(id));
+        self.record_bytes[1] = metadata.map_or(0, |it| it.len());
+        self.content(gaps);
         self.folder(root, 0)
     }
 
+    /// Bytes of the accepted snapshots and the last one.
+    fn bytes(&self) -> u64 {
+        self.content_bytes + self.record_bytes[0] + self.record_bytes[1]
+    }
+
     fn accept(&mut self) {
+        self.record_bytes = [self.record_bytes[0] + self.record_bytes[1], 0];
         self.added.clear();
     }
 
     /// Takes back what the last snapshot added.
     fn reject(&mut self) {
+        self.record_bytes[1] = 0;
         for (hash, is_folder) in std::mem::take(&mut self.added) {
             if is_folder {
                 self.folders.remove(&hash);
             } else if self.contents.remove(&hash) {
-                self.bytes -= self.stored_bytes(&hash);
+                self.content_bytes -= self.stored_bytes(&hash);
             }
         }
     }
@@ -250,7 +287,7 @@ impl<'a> LiveContents<'a> {
     fn content(&mut self, hash: ContentHash) {
         if self.contents.insert(hash) {
             self.added.push((hash, false));
-            self.bytes += self.stored_bytes(&hash);
+            self.content_bytes += self.stored_bytes(&hash);
         }
     }
 

@@ -543,3 +543,69 @@ fn pruning_keeps_a_folder_that_is_also_the_content_of_a_file() {
         b"the content"
     );
 }
+
+#[test]
+fn gaps_of_many_snapshots_are_stored_once() {
+    const IGNORED: usize = 2_000;
+    let at = Fixture::new();
+    at.write(".gitignore", "*.o\n");
+    for number in 0..IGNORED {
+        at.write(format!("folder/a file with a long name {number}.o"), "");
+    }
+    let mut workspace = at.open();
+    let mut taken = Vec::new();
+    let mut bytes = Vec::new();
+    for number in 0..3 {
+        at.write("file", format!("{number}"));
+        taken.push(snapshot(&mut workspace));
+        bytes.push(workspace.stored_bytes());
+    }
+    let listed = fs::read_dir(at.store().join("snapshots")).expect("records");
+    let records = listed.map(|it| it.and_then(|it| it.metadata()).expect("metadata").len());
+    assert!(records.sum::<u64>() < 1_000);
+    assert!(
+        bytes[1] - bytes[0] < 2_000 && bytes[2] - bytes[1] < 2_000,
+        "{bytes:?}"
+    );
+    drop(workspace);
+    let mut workspace = at.open();
+    let limits = RetentionLimits::default();
+    let pruned = workspace.prune(&limits, &BTreeSet::new(), SystemTime::now());
+    assert!(pruned.expect("a pruning").removed.is_empty());
+    for it in &taken {
+        assert_eq!(it.gaps().len(), IGNORED);
+        assert_eq!(
+            workspace.load(it.id()).expect("the snapshot").gaps(),
+            it.gaps()
+        );
+    }
+}
+
+#[test]
+fn packs_of_many_snapshots_are_joined_without_a_pruning() {
+    let at = Fixture::new();
+    let mut workspace = at.open();
+    let packs = || {
+        fs::read_dir(at.store().join("packs"))
+            .expect("packs")
+            .count()
+    };
+    let mut taken = Vec::new();
+    for number in 0..300 {
+        at.write("file", format!("content {number}"));
+        taken.push(snapshot(&mut workspace));
+        assert!(packs() <= 256, "{number}: {}", packs());
+    }
+    assert!(packs() < 100, "{}", packs());
+    let check = |workspace: &Workspace| {
+        for (number, it) in taken.iter().enumerate() {
+            let loaded = workspace.load(it.id()).expect("the snapshot");
+            let entry = loaded.entry(&path("file")).expect("a file");
+            let content = workspace.content(&entry.hash).expect("content");
+            assert_eq!(content, format!("content {number}").as_bytes());
+        }
+    };
+    check(&workspace);
+    drop(workspace);
+    check(&at.open());
+}
