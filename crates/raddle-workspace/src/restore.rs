@@ -16,9 +16,9 @@ mod transaction;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use faults::{Faults, NoFaults};
+pub(crate) use intent::Intent;
 
 use crate::{EntryKind, Error, FileEntry, Snapshot, Workspace, WorkspacePath};
-use intent::Intent;
 
 /// Request to restore files.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ mod prune;
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -38,6 +38,9 @@ use crate::snapshot::{
 use crate::{ContentHash, Error, Snapshot, SnapshotId};
 use files::{create_folder, create_private};
 use pack::{Location, OpenPack, Packing};
+
+/// Folders of a store.
+const FOLDERS: [&str; 2] = ["packs", "snapshots"];
 
 /// Reaction to a store that another handle has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,17 +62,14 @@ pub(crate) struct Store {
 
 impl Store {
     pub fn open(folder: &Path, on_busy: OnBusy) -> Result<Self, Error> {
-        create_folder(folder)?;
-        let lock = create_private(&folder.join("lock"), fs::OpenOptions::new().write(true))?;
-        take(&lock, folder, on_busy)?;
+        let lock = lock_of(folder, on_busy)?;
         let mut store = Self {
             folder: folder.to_owned(),
             packs: Vec::new(),
             index: HashMap::new(),
             lock,
         };
-        for name in ["packs", "snapshots"] {
-            create_folder(&folder.join(name))?;
+        for name in FOLDERS {
             files::remove_temporary(&folder.join(name))?;
         }
         files::remove_temporary(folder)?;
@@ -88,6 +88,9 @@ impl Store {
     /// are gone.
     pub fn lock(&mut self) -> Result<bool, Error> {
         take(&self.lock, &self.folder, OnBusy::Wait)?;
+        if !is_lock_of(&self.lock, &self.folder) {
+            self.lock = lock_of(&self.folder, OnBusy::Wait)?;
+        }
         let paths = files::list(&self.packs_folder())?;
         let mut is_gone = false;
         for (number, pack) in self.packs.iter_mut().enumerate() {
@@ -300,6 +303,30 @@ impl Store {
     pub fn put_stamps(&self, root: &FolderNode) -> Result<(), Error> {
         files::write(&self.folder.join("stamps"), &encode_cache(root))
     }
+}
+
+/// Locks a store, which is created if there is none.
+fn lock_of(folder: &Path, on_busy: OnBusy) -> Result<File, Error> {
+    loop {
+        create_folder(folder)?;
+        let path = folder.join("lock");
+        let lock = create_private(&path, fs::OpenOptions::new().write(true))?;
+        take(&lock, folder, on_busy)?;
+        if is_lock_of(&lock, folder) {
+            for name in FOLDERS {
+                create_folder(&folder.join(name))?;
+            }
+            return Ok(lock);
+        }
+    }
+}
+
+/// Reports whether a lock is that of the store; the handle that had it before may have removed the
+/// store.
+fn is_lock_of(lock: &File, folder: &Path) -> bool {
+    let named = fs::metadata(folder.join("lock"));
+    let inode = |it: &Metadata| (it.dev(), it.ino());
+    matches!((lock.metadata(), named), (Ok(a), Ok(b)) if inode(&a) == inode(&b))
 }
 
 fn take(lock: &File, folder: &Path, on_busy: OnBusy) -> Result<(), Error> {

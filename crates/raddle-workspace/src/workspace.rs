@@ -247,6 +247,7 @@ impl Workspace {
         keep: &BTreeSet<SnapshotId>,
         now: SystemTime,
     ) -> Result<PruneReport, Error> {
+        self.refuse_interrupted()?;
         let report = self.store.prune(limits, keep, now)?;
         // Contents of the last walk may be gone; the next one reads what it needs.
         self.last = self.last.take().filter(|it| self.store.has_all(it));

@@ -41,8 +41,8 @@ impl Phase {
 
 /// Everything that is needed to finish a restore or to undo it.
 #[derive(Clone, Debug)]
-pub(super) struct Intent {
-    pub phase: Phase,
+pub(crate) struct Intent {
+    pub(super) phase: Phase,
     /// Name of the staging folder, which nobody can guess: a workspace may hold any folder.
     pub staging: String,
     pub steps: Vec<RestoreStep>,
@@ -100,7 +100,7 @@ impl Intent {
     }
 
     /// Stores that the restore is in another phase, and returns the intent of it.
-    pub fn enter(&self, phase: Phase, store: &Path) -> Result<Self, Error> {
+    pub(super) fn enter(&self, phase: Phase, store: &Path) -> Result<Self, Error> {
         let (from, to) = (self.phase.path(store), phase.path(store));
         let intent = Self {
             phase,

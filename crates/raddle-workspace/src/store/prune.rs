@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use super::{Store, files, modified};
@@ -57,6 +58,9 @@ const PRUNED_PACKS_MAX: usize = 64;
 
 /// Number of small packs from which they are joined without a pruning: each keeps a file open.
 const PACKS_MAX: usize = 256;
+
+/// Suffix of a store that is being removed.
+const REMOVED: &str = ".removed";
 
 /// Packs below this size are joined.
 const SMALL_PACK_BYTES: u64 = 16 << 20;
@@ -137,6 +141,21 @@ impl Store {
             bytes_now: self.bytes(),
             folders_read,
         })
+    }
+
+    /// Removes the store. It is renamed first, so that a handle that waits for the lock finds either
+    /// this store or none.
+    pub fn remove(self) -> Result<(), Error> {
+        let disk = |it| Error::disk(&self.folder, it);
+        let mut removed = self.folder.clone().into_os_string();
+        removed.push(REMOVED);
+        let removed = PathBuf::from(removed);
+        if removed.exists() {
+            fs::remove_dir_all(&removed).map_err(disk)?;
+        }
+        fs::rename(&self.folder, &removed)
+            .and_then(|()| fs::remove_dir_all(&removed))
+            .map_err(disk)
     }
 
     fn remove_snapshot(&self, id: SnapshotId) -> Result<(), Error> {

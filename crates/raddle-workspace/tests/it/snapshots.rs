@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use raddle_workspace::{
-    EntryKind, Error, GapReason, RetentionLimits, Snapshot, SnapshotLimits, Workspace,
+    EntryKind, Error, GapReason, RetentionLimits, Snapshot, SnapshotLimits, Workspace, prune_store,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -608,4 +608,38 @@ fn packs_of_many_snapshots_are_joined_without_a_pruning() {
     check(&workspace);
     drop(workspace);
     check(&at.open());
+}
+
+#[test]
+fn store_is_pruned_without_its_workspace_and_removed_when_it_is_empty() {
+    let at = Fixture::new();
+    at.write("file", "content");
+    let mut workspace = at.open();
+    let taken = snapshot(&mut workspace);
+    let limits = RetentionLimits::default();
+    let busy = prune_store(&at.store(), &limits);
+    assert!(matches!(busy, Err(Error::Busy(_))), "{busy:?}");
+    fs::remove_dir_all(&at.folder).expect("a folder");
+    // This handle lives on without the lock, as in a server.
+    workspace.unlock().expect("no lock");
+    let report = prune_store(&at.store(), &limits).expect("a pruning");
+    assert!(report.removed.is_empty() && at.store().exists());
+    let nothing = RetentionLimits {
+        bytes_max: 0,
+        ..limits
+    };
+    let report = prune_store(&at.store(), &nothing).expect("a pruning");
+    assert_eq!((report.removed, report.bytes_now), (vec![taken.id()], 0));
+    let left = fs::read_dir(at.at.path()).expect("a folder").count();
+    assert_eq!(left, 0, "the store is gone, and nothing is beside it");
+    // Nothing is made by a pruning.
+    assert!(prune_store(&at.store(), &limits).is_err() && !at.store().exists());
+
+    workspace.lock().expect("the lock");
+    at.write("file", "content");
+    assert!(!workspace.has(taken.id()));
+    let error = Workspace::open(&at.folder, &at.store(), SnapshotLimits::default()).err();
+    assert!(matches!(error, Some(Error::Busy(_))), "{error:?}");
+    drop(workspace);
+    assert_eq!(snapshot(&mut at.open()).entries(), taken.entries());
 }
