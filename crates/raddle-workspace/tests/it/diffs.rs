@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use raddle_workspace::{Content, DiffLimits, FileChangeKind, WorkspaceDiff};
 
-use crate::fixture::{Fixture, check_with_git, git_apply, paths, snapshot};
+use crate::fixture::{Fixture, check_with_git, git_apply, path, paths, snapshot};
 
 /// Describes each change: kind, paths, and what became of the content.
 fn described(diff: &WorkspaceDiff) -> Vec<String> {
@@ -394,4 +394,80 @@ fn ignored_file_that_the_agent_wrote_shows() {
     assert_eq!(described(&diff), ["Added dist/new: 1 hunks"]);
     assert_eq!(diff.gaps.len(), 1);
     assert_eq!(diff.files[0].kind, FileChangeKind::Added);
+}
+
+#[test]
+fn new_rule_hides_no_change_of_a_covered_file() {
+    // Rules before and after, and the changes that show besides those of the covered files.
+    let cases: [(Option<&str>, &str, &[&str]); 5] = [
+        (None, "*\n", &[]),
+        (
+            None,
+            "/folder/\nchanged\ndeleted\nbecomes*\nnew\n",
+            &["Added .gitignore: 1 hunks"],
+        ),
+        (Some("*.o\n"), "*\n", &["Modified .gitignore: 1 hunks"]),
+        (Some("new\n"), "*\nnew\n", &["Modified .gitignore: 1 hunks"]),
+        (Some("*.o\nnew\n"), "*.o\nnew\n", &[]),
+    ];
+    for (rules_before, rules_after, shown) in cases {
+        for is_reopened in [false, true] {
+            let at = Fixture::new();
+            let covered = [
+                "becomes a folder",
+                "becomes a file/inner",
+                "changed",
+                "deleted",
+                "folder/changed",
+                "folder/deleted",
+                "folder/gone/inner",
+                "unchanged",
+            ];
+            for name in covered {
+                at.write(name, format!("{name}\n"));
+            }
+            at.write("folder/before.o", "ignored in some cases\n");
+            if let Some(rules) = rules_before {
+                at.write(".gitignore", rules);
+            }
+            let mut workspace = at.open();
+            let before = snapshot(&mut workspace);
+            if is_reopened {
+                drop(workspace);
+                workspace = at.open();
+            }
+            at.write(".gitignore", rules_after);
+            at.write("changed", "by the agent\n");
+            at.write("folder/changed", "by the agent too\n");
+            at.write("new", "not covered\n");
+            at.remove("deleted");
+            at.remove("folder/deleted");
+            fs::remove_dir_all(at.path("folder/gone")).expect("a folder");
+            at.remove("becomes a folder");
+            fs::create_dir(at.path("becomes a folder")).expect("a folder");
+            fs::remove_dir_all(at.path("becomes a file")).expect("a folder");
+            at.write("becomes a file", "not covered before\n");
+            let after = snapshot(&mut workspace);
+            let diff = workspace.diff(&before, &after).expect("a diff");
+            let mut expected = vec![
+                "Added becomes a file: 1 hunks",
+                "Deleted becomes a file/inner: 1 hunks",
+                "Deleted becomes a folder: 1 hunks",
+                "Modified changed: 1 hunks",
+                "Deleted deleted: 1 hunks",
+                "Modified folder/changed: 1 hunks",
+                "Deleted folder/deleted: 1 hunks",
+                "Deleted folder/gone/inner: 1 hunks",
+            ];
+            expected.splice(0..0, shown.iter().copied());
+            assert_eq!(described(&diff), expected, "{rules_after}");
+            let is_gap = |it: &str| diff.gaps.iter().any(|gap| gap.path == Some(path(it)));
+            assert!(is_gap("new") && !is_gap("changed"), "{:?}", diff.gaps);
+            // A third look sees the same files.
+            at.write("changed", "again\n");
+            let last = snapshot(&mut workspace);
+            let diff = workspace.diff(&after, &last).expect("a diff");
+            assert_eq!(described(&diff), ["Modified changed: 1 hunks"]);
+        }
+    }
 }
