@@ -260,7 +260,7 @@ fn describe<E>(
     let hash = |side: &Option<FileSide>| side.as_ref().map(|it| it.entry.hash);
     let mut writer = PatchWriter::new(kind, before.as_ref(), after.as_ref());
     let content = if hash(&before) == hash(&after) && kind != FileChangeKind::TypeChanged {
-        writer.header(None);
+        writer.same();
         Content::Same
     } else if rest.exceeded_by(sizes) {
         writer.omitted();

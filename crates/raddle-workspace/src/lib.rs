@@ -22,7 +22,7 @@ mod hunks;
 mod limits;
 mod opened;
 mod path;
-mod prune_store;
+mod prune;
 mod restore;
 mod scan;
 mod snapshot;
@@ -38,7 +38,7 @@ pub use hash::ContentHash;
 pub use hunks::{HunkChoice, HunkConflict, apply_hunks};
 pub use limits::SnapshotLimits;
 pub use path::WorkspacePath;
-pub use prune_store::prune_store;
+pub use prune::prune_store;
 pub use restore::{
     Faults, NoFaults, RestoreConflict, RestoreOutcome, RestorePlan, RestoreRequest, RestoreStep,
 };

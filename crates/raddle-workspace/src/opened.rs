@@ -23,7 +23,9 @@ const FOLDER: OFlags = OFlags::RDONLY
 /// Opens the folder of a workspace. A symbolic link anywhere on the path is [`Errno::LOOP`].
 pub(crate) fn open_root(path: &Path) -> Result<OwnedFd, Errno> {
     let rules = ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
-    match openat2(CWD, path, FOLDER, Mode::empty(), rules) {
+    // With the flag, a link at the end would be no folder instead of a link.
+    let flags = FOLDER.difference(OFlags::NOFOLLOW);
+    match openat2(CWD, path, flags, Mode::empty(), rules) {
         // The kernel lacks the call, a filter refuses it, or the path is too long for one call.
         Err(Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG) => open_root_by_names(path),
         opened => opened,

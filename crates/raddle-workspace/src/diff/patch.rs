@@ -60,8 +60,9 @@ impl<'a> PatchWriter<'a> {
         })
     }
 
-    /// Writes everything up to the content. `contents` are those before and after, if they differ.
-    pub fn header(&mut self, contents: Option<(&[u8], &[u8])>) {
+    /// Writes everything up to the content. `names` are those of the contents before and after, if
+    /// they differ.
+    fn header_of(&mut self, names: Option<[String; 2]>) {
         let (Some(from), Some(to)) = (self.before.or(self.after), self.after.or(self.before))
         else {
             return;
@@ -70,7 +71,7 @@ impl<'a> PatchWriter<'a> {
             self.before.map(|it| git_mode(&it.entry)),
             self.after.map(|it| git_mode(&it.entry)),
         );
-        let is_same_for_git = modes.0 == modes.1 && from.path == to.path && contents.is_none();
+        let is_same_for_git = modes.0 == modes.1 && from.path == to.path && names.is_none();
         if is_same_for_git {
             return;
         }
@@ -94,14 +95,24 @@ impl<'a> PatchWriter<'a> {
             self.line(&[b"rename from ", &name(b"", from)]);
             self.line(&[b"rename to ", &name(b"", to)]);
         }
-        let Some((old, new)) = contents else { return };
-        let old = self.before.map_or(NO_CONTENT.into(), |_| blob_name(old));
-        let new = self.after.map_or(NO_CONTENT.into(), |_| blob_name(new));
+        let Some([old, new]) = names else { return };
         let mut line = format!("index {old}..{new}");
         if let (Some(mode), true) = (modes.0, modes.0 == modes.1) {
             let _ = write!(line, " {mode}");
         }
         self.line(&[line.as_bytes()]);
+    }
+
+    /// Writes the header of two contents that differ.
+    fn header(&mut self, old: &[u8], new: &[u8]) {
+        let old = self.before.map_or(NO_CONTENT.into(), |_| blob_name(old));
+        let new = self.after.map_or(NO_CONTENT.into(), |_| blob_name(new));
+        self.header_of(Some([old, new]));
+    }
+
+    /// Writes a change of everything but the content.
+    pub fn same(&mut self) {
+        self.header_of(None);
     }
 
     /// Writes a change of text.
@@ -113,7 +124,7 @@ impl<'a> PatchWriter<'a> {
             self.text.extend(added.text);
             return;
         }
-        self.header(Some((old, new)));
+        self.header(old, new);
         if hunks.is_empty() {
             return;
         }
@@ -162,7 +173,7 @@ impl<'a> PatchWriter<'a> {
             self.text.extend(added.text);
             return;
         }
-        self.header(Some((old, new)));
+        self.header(old, new);
         self.line(&[b"GIT binary patch"]);
         binary::literal(&mut self.text, new);
         binary::literal(&mut self.text, old);
@@ -176,18 +187,25 @@ impl<'a> PatchWriter<'a> {
         }
     }
 
-    /// Writes that the contents differ, and not how.
+    /// Writes that the contents differ, and not how. `git apply` names the file and refuses: a binary
+    /// patch without its data must name both contents in full.
     pub fn omitted(&mut self) {
-        // Without the contents there are no names for them.
+        if let Some([mut deleted, mut added]) = self.halves() {
+            deleted.omitted();
+            added.omitted();
+            self.text.extend(deleted.text);
+            self.text.extend(added.text);
+            return;
+        }
         let (Some(from), Some(to)) = (self.before.or(self.after), self.after.or(self.before))
         else {
             return;
         };
-        let (old, new) = (name(b"a/", from), name(b"b/", to));
-        self.line(&[b"diff --git ", &old, b" ", &new]);
+        // The contents are not read, so these names are of no content.
+        self.header_of(Some(["0000000".into(), "1111111".into()]));
         let null = || b"/dev/null".to_vec();
-        let old = self.before.map_or_else(null, |_| old);
-        let new = self.after.map_or_else(null, |_| new);
+        let old = self.before.map_or_else(null, |_| name(b"a/", from));
+        let new = self.after.map_or_else(null, |_| name(b"b/", to));
         self.line(&[b"Binary files ", &old, b" and ", &new, b" differ"]);
     }
 

@@ -174,6 +174,9 @@ impl<'a> Transaction<'a> {
 
     /// Removes the traces of a restore that has replaced nothing.
     fn give_up(&self) -> Result<(), Error> {
+        if !Intent::exists(self.store.folder()) {
+            return Ok(());
+        }
         self.remove_staging()?;
         self.remove_intent()
     }

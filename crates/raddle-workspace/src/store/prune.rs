@@ -111,7 +111,8 @@ impl Store {
         for stored in snapshots {
             let is_kept = keep.contains(&stored.id);
             let age = now.duration_since(stored.taken).unwrap_or_default();
-            let is_readable = (is_kept || age <= limits.age_max && !is_full)
+            let is_wanted = is_kept || age <= limits.age_max && !is_full;
+            let is_live = is_wanted
                 && match live.add(stored.id) {
                     Ok(()) => true,
                     Err(error @ (Error::Damaged { .. } | Error::NoContent(_))) => {
@@ -120,8 +121,8 @@ impl Store {
                     }
                     Err(error) => return Err(error),
                 };
-            is_full |= is_readable && !is_kept && live.bytes() > limits.bytes_max;
-            if is_readable && (is_kept || !is_full) {
+            is_full |= is_live && !is_kept && live.bytes() > limits.bytes_max;
+            if is_live && (is_kept || !is_full) {
                 live.accept();
             } else {
                 live.reject();
@@ -144,7 +145,7 @@ impl Store {
 
     /// Removes the store. It is renamed first, so that a handle that waits for the lock finds either
     /// this store or none.
-    pub(crate) fn remove(self) -> Result<(), Error> {
+    pub fn remove(self) -> Result<(), Error> {
         let disk = |it| Error::disk(&self.folder, it);
         let mut removed = self.folder.clone().into_os_string();
         removed.push(REMOVED);

@@ -301,6 +301,70 @@ fn large_contents_are_omitted_and_say_so() {
 }
 
 #[test]
+fn git_refuses_an_omitted_file_in_both_directions_and_names_it() {
+    let at = Fixture::new();
+    let long = |last: &str| format!("{}{last}\n", "a line of some length\n".repeat(9));
+    for name in ["changed", "renamed", "with mode", "becomes a link"] {
+        at.write(name, format!("{name}\n{}", long("one")));
+    }
+    at.write("deleted", "deleted\n".repeat(20));
+    at.write("binary", [0u8; 200]);
+    at.write("ok", "small\n");
+    let mut workspace = at.open();
+    let (first, before) = (snapshot(&mut workspace), at.state());
+    at.write("added", "added\n".repeat(20));
+    at.write("binary", [0u8; 201]);
+    at.write("changed", format!("changed\n{}", long("two")));
+    at.write("with mode", format!("with mode\n{}", long("two")));
+    at.chmod("with mode", 0o755);
+    at.remove("deleted");
+    at.remove("renamed");
+    at.write("renamed to", format!("renamed\n{}", long("two")));
+    at.remove("becomes a link");
+    at.link("target", "becomes a link");
+    at.write("ok", "changed\n");
+    let (second, after) = (snapshot(&mut workspace), at.state());
+    let limits = DiffLimits {
+        text_bytes_max: 100,
+        binary_bytes_max: 100,
+        ..DiffLimits::default()
+    };
+    let diff = workspace
+        .diff_within(&first, &second, &limits)
+        .expect("a diff");
+    let expected = [
+        "Added added: omitted",
+        "TypeChanged becomes a link: omitted",
+        "Modified binary: omitted",
+        "Modified changed: omitted",
+        "Deleted deleted: omitted",
+        "Modified ok: 1 hunks",
+        "Renamed renamed > renamed to: omitted",
+        "Modified with mode: omitted",
+    ];
+    assert_eq!(described(&diff), expected);
+    let ok = &diff.files[5].patch;
+    for change in diff
+        .files
+        .iter()
+        .filter(|it| it.path() != Some(&path("ok")))
+    {
+        let patch = [&change.patch[..], ok].concat();
+        for (state, options) in [(&before, &[][..]), (&after, &["-R"][..])] {
+            let copy = Fixture::new();
+            state.write(&copy.folder);
+            let output = git_apply(&copy.folder, &patch, options);
+            let error = String::from_utf8_lossy(&output.stderr);
+            let sides = [&change.before, &change.after].into_iter().flatten();
+            let mut refused = sides.map(|it| format!("cannot apply binary patch to '{}'", it.path));
+            assert!(!output.status.success(), "{error}");
+            assert!(refused.any(|it| error.contains(&it)), "{error}");
+            assert_eq!(copy.state(), *state, "nothing is applied in part");
+        }
+    }
+}
+
+#[test]
 fn patches_together_have_a_limit() {
     let at = Fixture::new();
     at.write("c", "x\n");

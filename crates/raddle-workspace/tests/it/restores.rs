@@ -34,8 +34,9 @@ const NEED_SPACE: [&str; 4] = [
     "make a folder",
 ];
 
-/// The changes of the user's files.
-const REPLACE: [&str; 4] = [
+/// The changes of the user's files, after the one that says that they begin.
+const REPLACE: [&str; 5] = [
+    "store that files are replaced",
     "remove a file",
     "remove a folder",
     "make a folder",

@@ -1,4 +1,4 @@
-//! Pruning a store without the folder of its workspace.
+//! Pruning of a store without the folder of its workspace.
 
 use std::collections::BTreeSet;
 use std::fs;
