@@ -13,6 +13,10 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Limit: pieces of a plugin's log that wait for the disk; beyond it, further ones are dropped.
 const QUEUE_MAX: usize = 64;
 
+/// Limit: acts in a plugin's log that wait for the disk; beyond it, further ones are dropped. No other
+/// text takes their places.
+const ACTS_QUEUE_MAX: usize = 1_000;
+
 /// A log file. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct LogFile(mpsc::Sender<String>);
@@ -20,7 +24,7 @@ pub(crate) struct LogFile(mpsc::Sender<String>);
 impl LogFile {
     /// Opens a log file. It is created with the first text.
     pub(crate) fn open(path: PathBuf) -> Self {
-        let (sender, queue) = mpsc::channel(QUEUE_MAX);
+        let (sender, queue) = mpsc::channel(QUEUE_MAX + ACTS_QUEUE_MAX);
         tokio::spawn(write(path, queue));
         Self(sender)
     }
@@ -28,6 +32,13 @@ impl LogFile {
     /// Appends text, without waiting.
     pub(crate) fn append(&self, text: impl Into<String>) {
         // Text for which the disk is too slow is dropped.
+        if self.0.capacity() > ACTS_QUEUE_MAX {
+            let _ = self.0.try_send(text.into());
+        }
+    }
+
+    /// Appends the description of an act, without waiting. Other text does not displace it.
+    pub(crate) fn append_act(&self, text: impl Into<String>) {
         let _ = self.0.try_send(text.into());
     }
 }

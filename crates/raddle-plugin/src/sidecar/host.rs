@@ -127,24 +127,29 @@ impl PluginHost {
 
     /// Writes an event that the plugin caused to its log, unless it causes too many.
     fn note(&self, text: &str) {
-        self.note_within(&self.log_budget, text);
-    }
-
-    /// Writes an act, a secret or a permission to the log, whatever else the plugin logs.
-    fn note_act(&self, text: &str) {
-        self.note_within(&self.act_budget, text);
-    }
-
-    fn note_within(&self, budget: &LogBudget, text: &str) {
         let text = &text[..text.floor_char_boundary(NOTE_BYTES_MAX)];
-        if self.append(budget, format!("raddle: {text}\n")) {
+        if self.append(format!("raddle: {text}\n")) {
             tracing::debug!(plugin = self.manifest.id, text, "an event of a plugin");
         }
     }
 
+    /// Writes an act, a secret or a permission to the log, whatever else the plugin logs.
+    fn note_act(&self, text: &str) {
+        let text = &text[..text.floor_char_boundary(NOTE_BYTES_MAX)];
+        let Some(dropped) = self.act_budget.take(Instant::now()) else {
+            return;
+        };
+        if dropped > 0 {
+            self.log
+                .append_act(format!("raddle: {dropped} acts were dropped\n"));
+        }
+        self.log.append_act(format!("raddle: {text}\n"));
+        tracing::debug!(plugin = self.manifest.id, text, "an act of a plugin");
+    }
+
     /// Appends a line to the log. Returns false if the plugin caused too many.
-    fn append(&self, budget: &LogBudget, line: String) -> bool {
-        let Some(dropped) = budget.take(Instant::now()) else {
+    fn append(&self, line: String) -> bool {
+        let Some(dropped) = self.log_budget.take(Instant::now()) else {
             return false;
         };
         if dropped > 0 {
