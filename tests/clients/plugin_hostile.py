@@ -222,6 +222,9 @@ class _Run:
         require(re.fullmatch(case.status, item["status"]), f"{what}: the item is {shown[:1000]}")
         text = text_of(item)
         require(re.search(case.text, text, re.DOTALL), f"{what}: the text is {text[:1000]!r}")
+        # Results are for the model, and clients show errors.
+        is_plain = item["status"] != "failed" or not ESCAPES.search(text)
+        require(is_plain, f"{what}: the error is {text[:1000]!r}")
         require("forged" not in shown, f"{what}: a forged answer counted")
         require(len(shown) < _ITEM_BYTES_MAX, f"{what}: the item has {len(shown)} bytes")
 

@@ -22,7 +22,7 @@ use crate::overrides::Override;
 use crate::paths::Paths;
 use crate::providers::prices;
 use crate::redaction::redacted_json;
-use crate::{keys, layers, local_disk, skills};
+use crate::{keys, layers, local_disk, plugins, skills};
 
 /// The configuration of a home, with its files as last loaded.
 #[derive(Debug)]
@@ -185,6 +185,19 @@ impl Config {
         }
         let state = self.state();
         let EditedFile { text, paths } = edit::apply(&old_text, edits, &state.merged)?;
+        let edited = paths
+            .iter()
+            .zip(edits)
+            .filter(|(_, it)| !it.value.is_null());
+        if let Some(message) = edited
+            .filter_map(|(path, _)| plugins::edit_refusal(&state.layers, path))
+            .next()
+        {
+            return Err(ConfigWriteError::Rejected {
+                kind: "configLayerReadonly",
+                message,
+            });
+        }
         if writer == ConfigWriter::Remote && !self.lets_remote_clients_set_programs() {
             let table = |text: &str| text.parse().unwrap_or_default();
             if let Some(key) = keys::guarded_change(&table(&old_text), &table(&text)) {

@@ -141,18 +141,21 @@ impl Configuration {
             kind: "configValidationError",
             message: error.to_string(),
         })?;
-        let edit = ConfigEdit {
-            key_path: key.to_owned(),
-            value,
-            merge_strategy: MergeStrategy::Replace,
-        };
-        let written = self.config.write(&[edit], None, None, ConfigWriter::Local);
-        let written = written?;
+        self.write_edits(&path, &[replacement(key, value)])
+    }
+
+    /// Writes several values at once; the result is about the one with this path.
+    fn write_edits(
+        &self,
+        path: &[String],
+        edits: &[ConfigEdit],
+    ) -> Result<WrittenValue, ConfigWriteError> {
+        let written = self.config.write(edits, None, None, ConfigWriter::Local)?;
         let is_overridden = written.status == WriteStatus::OkOverridden;
         Ok(WrittenValue {
             file: written.file_path,
-            overridden: is_overridden.then(|| self.origin(&path)),
-            warning: keys::unknown_key_warning(&path),
+            overridden: is_overridden.then(|| self.origin(path)),
+            warning: keys::unknown_key_warning(path),
         })
     }
 
@@ -283,6 +286,15 @@ impl Configuration {
             .find(sets_path)
             .map_or("-c", Override::origin)
             .to_owned()
+    }
+}
+
+/// Returns the edit that replaces a value; null removes it.
+fn replacement(key: &str, value: serde_json::Value) -> ConfigEdit {
+    ConfigEdit {
+        key_path: key.to_owned(),
+        value,
+        merge_strategy: MergeStrategy::Replace,
     }
 }
 

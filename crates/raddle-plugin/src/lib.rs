@@ -41,6 +41,6 @@ pub use sidecar::{
     ContractViolation, FolderError, FolderHash, InspectedPlugin, InspectionError, MANIFEST_FILE,
     Manifest, ManifestError, McpCollision, PermissionApproval, PermissionStore, PluginFileError,
     PluginMethod, PluginModels, PluginRegistry, PluginSkillError, PluginTest, PluginTestOptions,
-    PluginTool, PluginTools, PluginTrust, StateStore, TestStep, UntrustedReason, plugin_log,
+    PluginTool, PluginTools, PluginTrust, TestStep, UntrustedReason, forget_plugin, plugin_log,
     plugin_trust, test_plugin,
 };

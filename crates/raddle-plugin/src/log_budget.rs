@@ -8,6 +8,11 @@ use crate::message_budget::MessageBudget;
 /// dropped, and their number is logged.
 const MESSAGES_MAX: u32 = 100;
 
+/// Limit: acts, secrets and permissions of a plugin in its log in a minute; beyond it, they are
+/// dropped, and their number is logged. They have a limit of their own, so that no other message hides
+/// them.
+const ACTS_MAX: u32 = 1_000;
+
 /// Period over which messages count.
 const PERIOD: Duration = Duration::from_secs(60);
 
@@ -22,6 +27,11 @@ impl Default for LogBudget {
 }
 
 impl LogBudget {
+    /// Returns the budget of the acts of a plugin.
+    pub(crate) fn of_acts() -> Self {
+        Self(MessageBudget::new(ACTS_MAX, PERIOD))
+    }
+
     /// Counts a message. Returns `None` if it must be dropped, and otherwise how many were dropped
     /// before it since the last one that was logged.
     pub(crate) fn take(&self, now: Instant) -> Option<u64> {

@@ -34,9 +34,9 @@ mod tool_name;
 mod tools;
 mod trust;
 
+pub use catalogue::forget_plugin;
 pub use conformance::{ContractViolation, PluginTest, PluginTestOptions, TestStep, test_plugin};
 pub use folder_hash::{FolderError, FolderHash};
-pub use host::StateStore;
 pub use inspection::{InspectedPlugin, InspectionError, McpCollision};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, PluginMethod, PluginTool};
 pub use model_provider::PluginModels;

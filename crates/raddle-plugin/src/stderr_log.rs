@@ -30,7 +30,7 @@ impl StderrLog {
             let mut pacer = ReadPacer::new();
             let mut buffer = [0; 4096];
             while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
-                pacer.spend_message(count);
+                pacer.spend_message(&buffer[..count]);
                 let text = String::from_utf8_lossy(&buffer[..count]);
                 log(&origin, &name, &text);
                 sender.send_modify(|end| {

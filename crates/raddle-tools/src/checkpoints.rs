@@ -10,11 +10,13 @@ mod change_set;
 mod log;
 mod named_paths;
 mod restore;
+mod sweep;
+mod tool_windows;
 mod tools;
 mod tracked_folder;
 mod view;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,6 +34,7 @@ use sha2::{Digest as _, Sha256};
 
 use self::change_set::ChangeSet;
 use self::log::{HexPath, LogEntry, LogState, Logs};
+use self::tool_windows::SharedWindows;
 pub use self::tools::CheckpointedTools;
 use self::tracked_folder::{Scope, TrackedFolder, TurnKey};
 
@@ -39,14 +42,15 @@ use self::tracked_folder::{Scope, TrackedFolder, TurnKey};
 const TURN_DIFF: DiffLimits = DiffLimits {
     text_bytes_max: 1 << 20,
     binary_bytes_max: 1 << 16,
+    total_bytes_max: 1 << 20,
 };
 
 /// Dependencies of the checkpoints.
 pub struct CheckpointOptions {
     /// Folder of the stores and logs.
     pub folder: PathBuf,
-    /// Folders that are never covered as a whole, and neither are the folders around them: the home
-    /// of the user.
+    /// Files and folders around which no workspace is covered: the home of the user, and the files
+    /// of Raddle, which hold keys.
     pub too_wide: Vec<PathBuf>,
     /// Files that approved commands hold.
     pub holds: FileHolds,
@@ -66,6 +70,10 @@ struct Inner {
     options: CheckpointOptions,
     logs: Logs,
     folders: Mutex<HashMap<PathBuf, SharedFolder>>,
+    /// The tools that run now in any folder, and what ended while they ran.
+    windows: SharedWindows,
+    /// Threads that were deleted. Nothing is logged of their tools, which may still run.
+    deleted: Mutex<HashSet<ThreadId>>,
     /// Log entries of the turns that are tracked now.
     open: Mutex<HashMap<TurnKey, LogEntry>>,
 }
@@ -95,6 +103,8 @@ impl FileCheckpoints {
             options,
             logs,
             folders: Mutex::default(),
+            windows: SharedWindows::default(),
+            deleted: Mutex::default(),
             open: Mutex::default(),
         };
         Self {
@@ -121,19 +131,16 @@ impl Inner {
             folders.entry(root.to_owned()).or_default().clone()
         };
         let mut slot = locked(&shared);
-        let folder = match slot.take() {
-            Some(folder) => {
-                let folder = slot.insert(folder);
-                folder.workspace.lock().map_err(view::failed)?;
-                folder
-            }
+        let mut folder = match slot.take() {
+            Some(folder) => folder,
             None => {
                 let store = self.store_of(root);
-                let mut opened = TrackedFolder::open(root, &store).map_err(view::failed)?;
-                opened.workspace.lock().map_err(view::failed)?;
-                slot.insert(opened)
+                TrackedFolder::open(root, &store, self.windows.clone()).map_err(view::failed)?
             }
         };
+        // A handle that fails is closed, which releases the lock of the store too.
+        folder.workspace.lock().map_err(view::failed)?;
+        let folder = slot.insert(folder);
         let result = operation(folder);
         if folder.is_idle() {
             // It has descriptors and the list of all files. Closing it releases the lock too.
@@ -158,7 +165,12 @@ impl Inner {
     fn store_of(&self, root: &Path) -> PathBuf {
         let hash = Sha256::digest(root.as_os_str().as_encoded_bytes());
         let name = HEXLOWER.encode(&hash[..16]);
-        self.options.folder.join("workspaces").join(name)
+        self.stores().join(name)
+    }
+
+    /// Returns the folder of the stores of all workspaces.
+    fn stores(&self) -> PathBuf {
+        self.options.folder.join("workspaces")
     }
 
     /// Notes the start of a tool. Blocks on the disk.
@@ -168,16 +180,24 @@ impl Inner {
         root: PathBuf,
         scope: Scope,
     ) -> Result<TrackedTool, CheckpointError> {
-        if !locked(&self.open).contains_key(&key) {
+        let known = locked(&self.open).get(&key).cloned();
+        if known.is_none() {
             // The turns that a dead server left open end where this turn begins.
             self.entries(key.0)?;
         }
         let number = self.with_folder(&root, |folder| {
+            let is_lost = folder.turn(&key).is_none();
             let number = folder.begin(&key, &scope).map_err(view::failed)?;
-            let logged = self.log_turn(folder, &key, LogState::Open);
+            let logged = match known.filter(|it| is_lost && it.folder == root) {
+                // The handle with the turn failed and was closed.
+                Some(entry) => load(folder, &entry).map(|it| folder.set_changes(&key, it)),
+                None => Ok(()),
+            };
+            let logged = logged.and_then(|()| self.log_turn(folder, &key, LogState::Open));
             logged.inspect_err(|_| folder.cancel(number))?;
             Ok(number)
         })?;
+        self.sweep_if_due();
         Ok(TrackedTool {
             key,
             root,
@@ -267,10 +287,26 @@ impl Inner {
             ..entry
         };
         if known.as_ref() != Some(&entry) {
-            self.logs.append(key.0, &entry).map_err(view::disk_failed)?;
+            self.append(key.0, &entry)?;
             locked(&self.open).insert(key.clone(), entry);
         }
         Ok(())
+    }
+
+    /// Appends to the log of a thread, unless the thread was deleted.
+    fn append(&self, thread: ThreadId, entry: &LogEntry) -> Result<(), CheckpointError> {
+        let deleted = locked(&self.deleted);
+        match deleted.contains(&thread) {
+            true => Ok(()),
+            false => self.logs.append(thread, entry).map_err(view::disk_failed),
+        }
+    }
+
+    /// Removes the log of a deleted thread.
+    fn forget(&self, thread: ThreadId) -> Result<(), CheckpointError> {
+        let mut deleted = locked(&self.deleted);
+        deleted.insert(thread);
+        self.logs.remove(thread).map_err(view::disk_failed)
     }
 
     fn next_id(&self, thread: ThreadId) -> Result<u64, CheckpointError> {
@@ -333,8 +369,7 @@ impl Inner {
         match completed {
             Ok((completed, is_new)) => {
                 if is_new {
-                    let logged = self.logs.append(thread, &completed);
-                    logged.map_err(view::disk_failed)?;
+                    self.append(thread, &completed)?;
                 }
                 *entry = completed;
                 Ok(())
@@ -458,7 +493,7 @@ impl Checkpoints for FileCheckpoints {
     }
 
     fn forget(&self, thread: ThreadId) -> BoxFuture<'_, Result<(), CheckpointError>> {
-        self.blocking(move |inner| inner.logs.remove(thread).map_err(view::disk_failed))
+        self.blocking(move |inner| inner.forget(thread))
     }
 }
 

@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bytes: usize = arguments.next().map_or(Ok(1 << 30), |it| it.parse())?;
     let base = arguments.next().map_or_else(std::env::temp_dir, Into::into);
     let at = tempfile::tempdir_in(base)?;
-    let folder = at.path().join("project");
+    let folder = at.path().canonicalize()?.join("project");
     generate(&folder, files, bytes / files.max(1))?;
     eprintln!("{files} files, {} MB", bytes >> 20);
 

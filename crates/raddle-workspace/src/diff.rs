@@ -23,6 +23,9 @@ pub struct DiffLimits {
     /// Bytes of a binary content, on either side; of a larger one the patch says only that it
     /// differs, and git refuses to apply that.
     pub binary_bytes_max: u64,
+    /// Bytes of all patches together. Once a patch exceeded it, further contents are not read; the
+    /// lines that name omitted files come on top.
+    pub total_bytes_max: u64,
 }
 
 impl Default for DiffLimits {
@@ -30,7 +33,18 @@ impl Default for DiffLimits {
         Self {
             text_bytes_max: 16 << 20,
             binary_bytes_max: 1 << 20,
+            total_bytes_max: 8 << 20,
         }
+    }
+}
+
+impl DiffLimits {
+    /// Reports whether the sizes of both sides show that the change exceeds a limit.
+    fn exceeded_by(&self, [old, new]: [u64; 2]) -> bool {
+        // A patch has at least the bytes by which the lengths differ.
+        old.max(new) > self.text_bytes_max.max(self.binary_bytes_max)
+            || old.abs_diff(new) > self.total_bytes_max
+            || self.total_bytes_max == 0
     }
 }
 
@@ -47,11 +61,8 @@ impl WorkspaceDiff {
     /// Returns the patch of all files. `git apply` applies it, and `git apply -R` reverses it,
     /// unless a content is [`Content::Omitted`]. It is text in the encoding of the files.
     pub fn unified(&self) -> Vec<u8> {
-        self.files
-            .iter()
-            .flat_map(|it| &it.patch)
-            .copied()
-            .collect()
+        let patches: Vec<&[u8]> = self.files.iter().map(|it| &*it.patch).collect();
+        patches.concat()
     }
 }
 
@@ -139,7 +150,7 @@ impl FileChange {
         if old == new {
             return None;
         }
-        let Ok(change) = describe((old, new), bytes_of, limits);
+        let Ok(change) = describe((old, new), bytes_of, &mut limits.clone());
         Some(change)
     }
 
@@ -170,7 +181,7 @@ pub enum Content {
     Replaced,
     /// One of the sides is no text: it has a zero byte. The patch has both contents.
     Binary,
-    /// One of the sides exceeds a limit. The patch only says that they differ.
+    /// One of the sides, or the whole diff, exceeds a limit. The patch only says that they differ.
     Omitted,
 }
 
@@ -194,14 +205,16 @@ impl Workspace {
         };
         let pairs = renames::pair(changes, &mut contents)?;
         let read = |side: &FileSide| contents.get(&side.entry.hash);
-        let files = pairs.into_iter().map(|it| describe(it, read, limits));
+        let mut rest = *limits;
+        let mut files = Vec::with_capacity(pairs.len());
+        for sides in pairs {
+            let change = describe(sides, read, &mut rest)?;
+            files.push(change);
+        }
         let mut gaps = [before.gaps(), after.gaps()].concat();
         gaps.sort();
         gaps.dedup();
-        Ok(WorkspaceDiff {
-            files: files.collect::<Result<_, _>>()?,
-            gaps,
-        })
+        Ok(WorkspaceDiff { files, gaps })
     }
 }
 
@@ -212,12 +225,17 @@ struct Contents<'a> {
 }
 
 impl Contents<'_> {
-    /// Returns a content that will be asked for again.
-    fn peek(&mut self, hash: &ContentHash) -> Result<&[u8], Error> {
+    /// Reads a content that will be asked for again.
+    fn load(&mut self, hash: &ContentHash) -> Result<(), Error> {
         if !self.read.contains_key(hash) {
             self.read.insert(*hash, self.workspace.content(hash)?);
         }
-        Ok(self.read.get(hash).map_or(&[][..], Vec::as_slice))
+        Ok(())
+    }
+
+    /// Returns a loaded content.
+    fn loaded(&self, hash: &ContentHash) -> &[u8] {
+        self.read.get(hash).map_or(&[], Vec::as_slice)
     }
 
     fn get(&self, hash: &ContentHash) -> Result<Vec<u8>, Error> {
@@ -231,27 +249,28 @@ impl Contents<'_> {
 /// Before and after of one change; at least one of them is there.
 type Sides = (Option<FileSide>, Option<FileSide>);
 
+/// Describes one change, and takes its patch from the bytes that remain for all.
 fn describe<E>(
     (before, after): Sides,
     read: impl Fn(&FileSide) -> Result<Vec<u8>, E>,
-    limits: &DiffLimits,
+    rest: &mut DiffLimits,
 ) -> Result<FileChange, E> {
     let kind = kind_of_change(before.as_ref(), after.as_ref());
     let sizes = [&before, &after].map(|it| it.as_ref().map_or(0, |it| it.entry.size));
-    let size = sizes[0].max(sizes[1]);
     let hash = |side: &Option<FileSide>| side.as_ref().map(|it| it.entry.hash);
     let mut writer = PatchWriter::new(kind, before.as_ref(), after.as_ref());
     let content = if hash(&before) == hash(&after) && kind != FileChangeKind::TypeChanged {
         writer.header(None);
         Content::Same
-    } else if size > limits.text_bytes_max.max(limits.binary_bytes_max) {
+    } else if rest.exceeded_by(sizes) {
         writer.omitted();
         Content::Omitted
     } else {
         let read = |side: &Option<FileSide>| side.as_ref().map_or(Ok(Vec::new()), &read);
         let (old, new) = (read(&before)?, read(&after)?);
+        let size = sizes[0].max(sizes[1]);
         let is_binary = old.contains(&0) || new.contains(&0);
-        if !is_binary && size <= limits.text_bytes_max {
+        let content = if !is_binary && size <= rest.text_bytes_max {
             let path = after.as_ref().or(before.as_ref()).map(|it| &it.path);
             let hunks = lines::hunks(path, &old, &new);
             writer.text(&old, &new, &hunks);
@@ -259,12 +278,24 @@ fn describe<E>(
                 FileChangeKind::TypeChanged => Content::Replaced,
                 _ => Content::Text(hunks),
             }
-        } else if is_binary && size <= limits.binary_bytes_max {
+        } else if is_binary && size <= rest.binary_bytes_max {
             writer.binary(&old, &new);
             Content::Binary
         } else {
             writer.omitted();
             Content::Omitted
+        };
+        match rest.total_bytes_max.checked_sub(writer.bytes()) {
+            Some(bytes) => {
+                rest.total_bytes_max = bytes;
+                content
+            }
+            None => {
+                rest.total_bytes_max = 0;
+                writer.clear();
+                writer.omitted();
+                Content::Omitted
+            }
         }
     };
     Ok(FileChange {

@@ -21,6 +21,12 @@ pub enum Error {
     /// Another process, or another handle of this one, has the store open.
     #[error("the snapshot store {} is in use by another process", .0.display())]
     Busy(PathBuf),
+    /// The folder of the workspace, or one above it, is a symbolic link.
+    #[error(
+        "the path {} leads through a symbolic link now, and nothing was opened; pass the real path",
+        .0.display()
+    )]
+    Link(PathBuf),
     /// The workspace lies in the store.
     #[error("the workspace must not lie in the snapshot store {}", .0.display())]
     Nested(PathBuf),
@@ -41,6 +47,9 @@ pub enum Error {
     /// A restore that was cut short must be completed first.
     #[error("a restore was interrupted: call recover first")]
     Interrupted,
+    /// The disk failed or refused during a restore; every file is as it was before.
+    #[error("nothing was restored: {0}")]
+    NotRestored(#[source] Box<Error>),
     /// A file changed while it was restored; every file is as it was before.
     #[error("{} changed while files were restored; nothing was restored", .0.display())]
     Changed(PathBuf),

@@ -41,5 +41,5 @@ pub use restore::{
     Faults, NoFaults, RestoreConflict, RestoreOutcome, RestorePlan, RestoreRequest, RestoreStep,
 };
 pub use snapshot::{EntryKind, FileEntry, Gap, GapReason, Snapshot, SnapshotId};
-pub use store::{PruneReport, RetentionLimits, StoredSnapshot};
+pub use store::{PruneReport, RetentionLimits, StoredSnapshot, has_snapshot, prune_store};
 pub use workspace::Workspace;

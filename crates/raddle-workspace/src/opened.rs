@@ -5,16 +5,55 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, readlinkat,
+    statat,
+};
 use rustix::io::Errno;
 
 use crate::{EntryKind, WorkspacePath};
 
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Opens the folder of a workspace. A symbolic link anywhere on the path is [`Errno::LOOP`].
+pub(crate) fn open_root(path: &Path) -> Result<OwnedFd, Errno> {
+    let rules = ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+    match openat2(CWD, path, FOLDER, Mode::empty(), rules) {
+        // The kernel lacks the call, a filter refuses it, or the path is too long for one call.
+        Err(Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG) => open_root_by_names(path),
+        opened => opened,
+    }
+}
+
+/// Opens the folder of a workspace name by name. The folders above it need not be readable.
+fn open_root_by_names(path: &Path) -> Result<OwnedFd, Errno> {
+    let step = FOLDER.union(OFlags::PATH);
+    let mut folder = openat(CWD, ".", step, Mode::empty())?;
+    for component in path.components() {
+        if component == Component::CurDir {
+            continue;
+        }
+        let name = component.as_os_str();
+        folder = match openat(&folder, name, step, Mode::empty()) {
+            Err(Errno::NOTDIR) if is_link(&folder, name) => return Err(Errno::LOOP),
+            opened => opened?,
+        };
+    }
+    open_folder(folder, b".")
+}
+
+fn is_link(folder: impl AsFd, name: &OsStr) -> bool {
+    stat_entry(folder, name.as_bytes()).is_ok_and(|it| kind_of(&it) == Some(EntryKind::Symlink))
+}
+
 /// Opens a folder in a folder. A symbolic link there is an error.
 pub(crate) fn open_folder(folder: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(folder, OsStr::from_bytes(name), flags, Mode::empty())
+    openat(folder, OsStr::from_bytes(name), FOLDER, Mode::empty())
 }
 
 /// Opens the folder of a path, step by step from the workspace.
@@ -68,4 +107,36 @@ pub(crate) fn read_small(folder: impl AsFd, name: &[u8], bytes_max: u64) -> Opti
 pub(crate) fn read_link(folder: impl AsFd, name: &[u8]) -> Result<Vec<u8>, Errno> {
     let target = readlinkat(folder, OsStr::from_bytes(name), Vec::new())?;
     Ok(target.into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn root_is_the_same_in_one_call_and_name_by_name() {
+        let at = tempfile::tempdir().expect("a folder");
+        let real = at.path().canonicalize().expect("a path");
+        std::fs::create_dir_all(real.join("a/b")).expect("folders");
+        std::fs::write(real.join("file"), "").expect("a file");
+        symlink("a", real.join("link")).expect("a link");
+        symlink("b", real.join("a/inner")).expect("a link");
+        let cases = [
+            ("a/b", Ok(())),
+            ("a/./b/../b", Ok(())),
+            ("link", Err(Errno::LOOP)),
+            ("link/b", Err(Errno::LOOP)),
+            ("a/inner", Err(Errno::LOOP)),
+            ("a/absent", Err(Errno::NOENT)),
+            ("file", Err(Errno::NOTDIR)),
+        ];
+        for (path, expected) in cases {
+            let path = real.join(path);
+            for open in [open_root, open_root_by_names] {
+                assert_eq!(open(&path).map(drop), expected, "{}", path.display());
+            }
+        }
+    }
 }

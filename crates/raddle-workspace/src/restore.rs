@@ -16,9 +16,9 @@ mod transaction;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use faults::{Faults, NoFaults};
+pub(crate) use intent::Intent;
 
 use crate::{EntryKind, Error, FileEntry, Snapshot, Workspace, WorkspacePath};
-use intent::Intent;
 
 /// Request to restore files.
 #[derive(Clone, Debug)]
@@ -108,7 +108,8 @@ impl Workspace {
     }
 
     /// Carries out a plan: all of its steps or none. A path that changed since the plan was made
-    /// stops it.
+    /// stops it. After [`Error::Changed`] and [`Error::NotRestored`] every file is as before; after
+    /// any other error, [`Workspace::recover`] must be called.
     pub fn restore(
         &mut self,
         plan: &RestorePlan,
@@ -127,8 +128,8 @@ impl Workspace {
     }
 
     /// Completes a restore that was cut short by the death of the process; `None` if there is
-    /// none. It finishes the restore, or undoes it if it was already being undone or cannot be
-    /// finished.
+    /// none. It finishes the restore, or undoes it if no file was replaced, if it was already being
+    /// undone, or if it cannot be finished.
     pub fn recover(&mut self, faults: &dyn Faults) -> Result<Option<RestoreOutcome>, Error> {
         match Intent::load(self.store.folder())? {
             Some(intent) => transaction::recover(self, intent, faults).map(Some),

@@ -3,6 +3,9 @@
 //! The walk goes from folder to folder through open folders, so a folder that is swapped for a link
 //! meanwhile cannot lead it outside. It looks at each entry once. A file whose stamp proves it
 //! unchanged is not opened, and a folder in which nothing changed is the node of the last walk.
+//!
+//! A path that the last walk covered stays covered, as a tracked file of git does. So a new rule of
+//! an ignore file hides no change of a file that was there before.
 
 mod content;
 mod folder_builder;
@@ -37,8 +40,9 @@ const TRIES: usize = 3;
 enum Coverage {
     /// Those that no ignore file excludes.
     Rules,
-    /// Those that lead to a named path: the folder is ignored.
-    NamedOnly,
+    /// Those that the last walk covered, named ones, and those that lead to a named one: the folder
+    /// is ignored.
+    KnownOnly,
     /// All: the folder, or one above it, was named.
     Everything,
 }
@@ -169,16 +173,16 @@ impl<'a> Scanner<'a> {
         let inner = match coverage {
             Coverage::Everything => Coverage::Everything,
             Coverage::Rules if !self.rules.is_ignored(&self.path, is_folder) => Coverage::Rules,
-            Coverage::Rules | Coverage::NamedOnly => {
+            Coverage::Rules | Coverage::KnownOnly => {
                 let here = WorkspacePath::from_walk(&self.path);
-                let is_named = is_named(self.named, &here);
-                if coverage == Coverage::Rules && !is_named {
+                let is_known = builder.previous(name).is_some();
+                if is_named(self.named, &here) {
+                    Coverage::Everything
+                } else if is_known || is_folder && has_named_below(self.named, &here) {
+                    Coverage::KnownOnly
+                } else {
                     self.gap_here(GapReason::Ignored);
-                }
-                match (is_named, is_folder && has_named_below(self.named, &here)) {
-                    (true, _) => Coverage::Everything,
-                    (false, true) => Coverage::NamedOnly,
-                    (false, false) => return Ok(()),
+                    return Ok(());
                 }
             }
         };

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 pub(crate) use codec::{
-    decode_cache, decode_folder, decode_record, encode_cache, encode_folder, encode_record,
+    SnapshotRecord, decode_cache, decode_folder, decode_gaps, decode_names, decode_record,
+    encode_cache, encode_folder, encode_gaps, encode_record,
 };
 pub(crate) use stamp::{Stamp, Trust, now_ns};
 
@@ -92,6 +93,8 @@ pub struct Snapshot {
     pub(crate) id: SnapshotId,
     pub(crate) root: Arc<FolderNode>,
     pub(crate) gaps: Arc<[Gap]>,
+    /// Hash of the encoded gaps, by which the store has them.
+    pub(crate) gaps_hash: ContentHash,
     pub(crate) named: Arc<BTreeSet<WorkspacePath>>,
 }
 
@@ -103,17 +106,19 @@ impl Snapshot {
     ) -> Self {
         gaps.sort();
         gaps.dedup();
-        let record = encode_record(root.hash, &gaps, &named);
+        let gaps_hash = ContentHash::of(&encode_gaps(&gaps));
+        let record = encode_record(root.hash, gaps_hash, &named);
         Self {
             id: SnapshotId(ContentHash::of(&record)),
             root,
             gaps: gaps.into(),
+            gaps_hash,
             named: Arc::new(named),
         }
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        encode_record(self.root.hash, &self.gaps, &self.named)
+        encode_record(self.root.hash, self.gaps_hash, &self.named)
     }
 
     /// Returns the name under which the store finds the snapshot again.

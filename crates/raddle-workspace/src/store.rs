@@ -3,9 +3,10 @@
 //! ```text
 //! lock              held while the store is used
 //! packs/HASH.pack   the contents that one snapshot added
-//! snapshots/HASH    root, gaps and named paths of a snapshot; its time is that of the file
+//! snapshots/HASH    hashes of the root and the gaps of a snapshot, and its named paths; its time
+//!                   is that of the file
 //! stamps            the cache of stamps; may be lost
-//! restore           the intent of a restore under way
+//! restore*          the intent of a restore under way, named for its phase
 //! ```
 //!
 //! A file is written under a temporary name, synchronised, and renamed. So a reader sees all of it
@@ -18,7 +19,7 @@ mod prune;
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -28,14 +29,21 @@ use rustix::io::Errno;
 
 pub(crate) use files::{sync_folder_of, write_durably};
 pub(crate) use pack::PackWriter;
-pub use prune::{PruneReport, RetentionLimits, StoredSnapshot};
+pub use prune::{PruneReport, RetentionLimits, StoredSnapshot, prune_store};
 
 use crate::snapshot::{
-    FolderNode, decode_cache, decode_folder, decode_record, encode_cache, encode_folder,
+    FolderNode, Node, SnapshotRecord, decode_cache, decode_folder, decode_gaps, decode_record,
+    encode_cache, encode_folder, encode_gaps,
 };
 use crate::{ContentHash, Error, Snapshot, SnapshotId};
 use files::{create_folder, create_private};
 use pack::{Location, OpenPack, Packing};
+
+/// Name of the folder of snapshots.
+const SNAPSHOTS: &str = "snapshots";
+
+/// Folders of a store.
+const FOLDERS: [&str; 2] = ["packs", SNAPSHOTS];
 
 /// Reaction to a store that another handle has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +52,11 @@ pub(crate) enum OnBusy {
     Fail,
     /// Wait. A handle keeps the lock only while it works.
     Wait,
+}
+
+/// Whether a store has a snapshot. It is not locked for that, and its contents are not checked.
+pub fn has_snapshot(store: &Path, id: SnapshotId) -> bool {
+    store.join(SNAPSHOTS).join(id.to_string()).is_file()
 }
 
 /// The store of one workspace. The handle that has its lock may use it.
@@ -57,17 +70,14 @@ pub(crate) struct Store {
 
 impl Store {
     pub fn open(folder: &Path, on_busy: OnBusy) -> Result<Self, Error> {
-        create_folder(folder)?;
-        let lock = create_private(&folder.join("lock"), fs::OpenOptions::new().write(true))?;
-        take(&lock, folder, on_busy)?;
+        let lock = lock_of(folder, on_busy)?;
         let mut store = Self {
             folder: folder.to_owned(),
             packs: Vec::new(),
             index: HashMap::new(),
             lock,
         };
-        for name in ["packs", "snapshots"] {
-            create_folder(&folder.join(name))?;
+        for name in FOLDERS {
             files::remove_temporary(&folder.join(name))?;
         }
         files::remove_temporary(folder)?;
@@ -86,6 +96,9 @@ impl Store {
     /// are gone.
     pub fn lock(&mut self) -> Result<bool, Error> {
         take(&self.lock, &self.folder, OnBusy::Wait)?;
+        if !is_lock_of(&self.lock, &self.folder) {
+            self.lock = lock_of(&self.folder, OnBusy::Wait)?;
+        }
         let paths = files::list(&self.packs_folder())?;
         let mut is_gone = false;
         for (number, pack) in self.packs.iter_mut().enumerate() {
@@ -113,7 +126,7 @@ impl Store {
     }
 
     fn snapshots_folder(&self) -> PathBuf {
-        self.folder.join("snapshots")
+        self.folder.join(SNAPSHOTS)
     }
 
     fn add_pack(&mut self, path: &Path) -> Result<(), Error> {
@@ -136,11 +149,15 @@ impl Store {
     }
 
     /// Makes the contents of a pack durable and readable.
-    pub fn commit(&mut self, writer: PackWriter) -> Result<(), Error> {
-        match writer.finish()? {
-            Some(path) => self.add_pack(&path),
-            None => Ok(()),
+    fn commit(&mut self, writer: PackWriter) -> Result<(), Error> {
+        let Some(path) = writer.finish()? else {
+            return Ok(());
+        };
+        self.add_pack(&path)?;
+        if let Err(error) = self.join_packs() {
+            tracing::warn!(%error, "small packs are not joined; each keeps a file open");
         }
+        Ok(())
     }
 
     /// Returns a content, after a check of its hash.
@@ -180,36 +197,19 @@ impl Store {
         located.ok_or(Error::NoContent(*hash))
     }
 
-    /// Stores the folders of a composed snapshot, whose files are stored, and the snapshot.
-    pub fn put_composed(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
-        let mut missing = Vec::new();
-        self.add_missing(&snapshot.root, &mut missing);
-        if !missing.is_empty() {
-            let mut writer = self.writer()?;
-            for folder in missing {
-                if !writer.contains(&folder.hash) {
-                    writer.put(folder.hash, &encode_folder(&folder.items))?;
-                }
-            }
-            self.commit(writer)?;
+    /// Stores a snapshot with its folders and gaps. The contents of its files are stored, or in the
+    /// pack.
+    pub fn put_snapshot(
+        &mut self,
+        snapshot: &Snapshot,
+        mut pack: Option<PackWriter>,
+    ) -> Result<(), Error> {
+        self.add_folder(&mut pack, &snapshot.root)?;
+        let gaps = || encode_gaps(&snapshot.gaps);
+        self.add_content(&mut pack, snapshot.gaps_hash, gaps)?;
+        if let Some(pack) = pack {
+            self.commit(pack)?;
         }
-        self.put_snapshot(snapshot)
-    }
-
-    fn add_missing<'a>(&self, folder: &'a FolderNode, missing: &mut Vec<&'a FolderNode>) {
-        if self.contains(&folder.hash) {
-            return;
-        }
-        missing.push(folder);
-        for item in &folder.items {
-            if let crate::snapshot::Node::Folder { folder, .. } = &item.node {
-                self.add_missing(folder, missing);
-            }
-        }
-    }
-
-    /// Stores a snapshot whose contents are committed.
-    pub fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), Error> {
         let path = self.snapshot_path(snapshot.id);
         if !path.exists() {
             write_durably(&path, &snapshot.encode())?;
@@ -217,6 +217,37 @@ impl Store {
         // An equal snapshot has its age renewed, and costs nothing else.
         let renewed = File::open(&path).and_then(|it| it.set_modified(SystemTime::now()));
         renewed.map_err(|it| Error::disk(&path, it))
+    }
+
+    /// Adds a folder and those in it to a pack, unless they are stored or in the pack.
+    fn add_folder(&self, pack: &mut Option<PackWriter>, folder: &FolderNode) -> Result<(), Error> {
+        if !self.add_content(pack, folder.hash, || encode_folder(&folder.items))? {
+            return Ok(());
+        }
+        for item in &folder.items {
+            if let Node::Folder { folder, .. } = &item.node {
+                self.add_folder(pack, folder)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a content to a pack, unless it is stored or in the pack. Reports whether it was added.
+    fn add_content(
+        &self,
+        pack: &mut Option<PackWriter>,
+        hash: ContentHash,
+        content: impl FnOnce() -> Vec<u8>,
+    ) -> Result<bool, Error> {
+        if self.contains(&hash) || pack.as_ref().is_some_and(|it| it.contains(&hash)) {
+            return Ok(false);
+        }
+        let writer = match pack.take() {
+            Some(writer) => writer,
+            None => self.writer()?,
+        };
+        pack.insert(writer).put(hash, &content())?;
+        Ok(true)
     }
 
     fn snapshot_path(&self, id: SnapshotId) -> PathBuf {
@@ -228,6 +259,13 @@ impl Store {
     }
 
     pub fn snapshot(&self, id: SnapshotId) -> Result<Snapshot, Error> {
+        let SnapshotRecord { root, gaps, named } = self.record(id)?;
+        let damaged = || Error::damaged(&self.folder, "a list of gaps cannot be read");
+        let gaps = decode_gaps(&self.read(&gaps)?).ok_or_else(damaged)?;
+        Ok(Snapshot::new(self.folder_node(root, 0)?, gaps, named))
+    }
+
+    fn record(&self, id: SnapshotId) -> Result<SnapshotRecord, Error> {
         let path = self.snapshot_path(id);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
@@ -240,8 +278,7 @@ impl Store {
         if SnapshotId(ContentHash::of(&bytes)) != id {
             return Err(damaged());
         }
-        let (root, gaps, named) = decode_record(&bytes).ok_or_else(damaged)?;
-        Ok(Snapshot::new(self.folder_node(root, 0)?, gaps, named))
+        decode_record(&bytes).ok_or_else(damaged)
     }
 
     fn folder_node(&self, hash: ContentHash, depth: usize) -> Result<Arc<FolderNode>, Error> {
@@ -265,8 +302,8 @@ impl Store {
     pub fn has_all(&self, folder: &FolderNode) -> bool {
         self.contains(&folder.hash)
             && folder.items.iter().all(|it| match &it.node {
-                crate::snapshot::Node::Leaf(entry) => self.contains(&entry.hash),
-                crate::snapshot::Node::Folder { folder, .. } => self.has_all(folder),
+                Node::Leaf(entry) => self.contains(&entry.hash),
+                Node::Folder { folder, .. } => self.has_all(folder),
             })
     }
 
@@ -274,6 +311,30 @@ impl Store {
     pub fn put_stamps(&self, root: &FolderNode) -> Result<(), Error> {
         files::write(&self.folder.join("stamps"), &encode_cache(root))
     }
+}
+
+/// Locks a store, which is created if there is none.
+fn lock_of(folder: &Path, on_busy: OnBusy) -> Result<File, Error> {
+    loop {
+        create_folder(folder)?;
+        let path = folder.join("lock");
+        let lock = create_private(&path, fs::OpenOptions::new().write(true))?;
+        take(&lock, folder, on_busy)?;
+        if is_lock_of(&lock, folder) {
+            for name in FOLDERS {
+                create_folder(&folder.join(name))?;
+            }
+            return Ok(lock);
+        }
+    }
+}
+
+/// Reports whether a lock is that of the store; the handle that had it before may have removed the
+/// store.
+fn is_lock_of(lock: &File, folder: &Path) -> bool {
+    let named = fs::metadata(folder.join("lock"));
+    let inode = |it: &Metadata| (it.dev(), it.ino());
+    matches!((lock.metadata(), named), (Ok(a), Ok(b)) if inode(&a) == inode(&b))
 }
 
 fn take(lock: &File, folder: &Path, on_busy: OnBusy) -> Result<(), Error> {

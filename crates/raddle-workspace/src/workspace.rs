@@ -8,8 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rustix::fs::{Mode, OFlags, fstat, open};
+use rustix::fs::fstat;
+use rustix::io::Errno;
 
+use crate::opened::open_root;
 use crate::scan::{IgnoreFiles, ScanResult, Scanner};
 use crate::snapshot::FolderNode;
 use crate::store::{OnBusy, Store};
@@ -27,7 +29,8 @@ const STAMPS_FILES: u64 = 256;
 /// ```
 /// # use raddle_workspace::{SnapshotLimits, Workspace};
 /// # let at = tempfile::tempdir()?;
-/// # let (folder, store) = (at.path().join("project"), at.path().join("store"));
+/// # let real = at.path().canonicalize()?;
+/// # let (folder, store) = (real.join("project"), real.join("store"));
 /// # std::fs::create_dir(&folder)?;
 /// let mut workspace = Workspace::open(&folder, &store, SnapshotLimits::default())?;
 /// let before = workspace.snapshot(&Default::default())?;
@@ -54,7 +57,9 @@ impl Workspace {
     /// Opens a folder, and the store in which its snapshots are. The store is created if there is
     /// none; nobody but the user can read it. It holds copies of the user's files.
     ///
-    /// Fails with [`Error::Busy`] while another handle has the lock.
+    /// Fails with [`Error::Busy`] while another handle has the lock, and with [`Error::Link`] if a
+    /// component of the folder's path is a symbolic link: one that took the place of a folder would
+    /// lead a restore elsewhere. Callers pass the canonical path.
     pub fn open(folder: &Path, store: &Path, limits: SnapshotLimits) -> Result<Self, Error> {
         Self::open_as(folder, store, limits, OnBusy::Fail)
     }
@@ -75,9 +80,11 @@ impl Workspace {
         limits: SnapshotLimits,
         on_busy: OnBusy,
     ) -> Result<Self, Error> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let at_folder = |it: io::Error| Error::disk(folder, it);
-        let root = open(folder, flags, Mode::empty()).map_err(|it| at_folder(it.into()))?;
+        let root = open_root(folder).map_err(|it| match it {
+            Errno::LOOP => Error::Link(folder.to_owned()),
+            error => at_folder(error.into()),
+        })?;
         let real_folder = fs::canonicalize(folder).map_err(at_folder)?;
         let opened = Store::open(store, on_busy)?;
         let at_store = |it: io::Error| Error::disk(store, it);
@@ -125,7 +132,7 @@ impl Workspace {
 
     /// Stores a snapshot that was composed of stored ones.
     pub fn keep(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
-        self.store.put_composed(snapshot)
+        self.store.put_snapshot(snapshot, None)
     }
 
     /// Takes a snapshot of the whole folder. Named paths are covered although ignored: a caller
@@ -182,12 +189,9 @@ impl Workspace {
         mut gaps: Vec<Gap>,
         named: BTreeSet<WorkspacePath>,
     ) -> Result<Snapshot, Error> {
-        if let Some(pack) = scanned.pack {
-            self.store.commit(pack)?;
-        }
         gaps.extend(scanned.gaps);
         let snapshot = Snapshot::new(scanned.root, gaps, named);
-        self.store.put_composed(&snapshot)?;
+        self.store.put_snapshot(&snapshot, scanned.pack)?;
         self.files_read = scanned.files_read;
         self.unsaved += scanned.files_read;
         if self.unsaved >= STAMPS_FILES {
@@ -231,7 +235,7 @@ impl Workspace {
         self.files_read
     }
 
-    /// Number of bytes of all stored contents.
+    /// Number of bytes of all stored contents and snapshots.
     pub fn stored_bytes(&self) -> u64 {
         self.store.bytes()
     }
@@ -243,6 +247,7 @@ impl Workspace {
         keep: &BTreeSet<SnapshotId>,
         now: SystemTime,
     ) -> Result<PruneReport, Error> {
+        self.refuse_interrupted()?;
         let report = self.store.prune(limits, keep, now)?;
         // Contents of the last walk may be gone; the next one reads what it needs.
         self.last = self.last.take().filter(|it| self.store.has_all(it));

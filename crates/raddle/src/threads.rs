@@ -44,6 +44,7 @@ pub(crate) fn open(
 ) -> AgentParts {
     let command_rules = CommandRules::of(&deps, rules.clone());
     let commands = deps.commands.clone();
+    let own = deps.hidden_paths.clone();
     let starter = starter_for(&deps, &command_rules);
     let built_in = tools_for(&deps, command_rules);
     let AgentDeps {
@@ -62,7 +63,7 @@ pub(crate) fn open(
     let tools = PluginTools::new(Arc::new(tools), plugins.clone());
     let checkpoints = FileCheckpoints::new(CheckpointOptions {
         folder: checkpoints_folder(home),
-        too_wide: user_homes(),
+        too_wide: user_homes().into_iter().chain(own).collect(),
         holds: sandbox_service.holds().clone(),
         clock: now,
         is_enabled: Box::new(move || commands.has_checkpoints()),

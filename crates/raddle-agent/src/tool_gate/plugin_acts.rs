@@ -65,12 +65,20 @@ impl PluginActs for TaskActs {
 impl CallContext {
     async fn run(&self, act: PluginAct) -> ToolResult {
         let PluginAct {
+            plugin,
             tool,
             arguments,
             approver,
             mut stopped,
         } = act;
         if tool == MODEL_CALL {
+            let is_provider = self.settings.provider.as_deref() == Some(plugin.as_str());
+            // A plugin that waits for the answer gives none.
+            if is_provider {
+                let body = ItemBody::Tool(NamedTool { name: tool });
+                let output = Output::failure("the plugin itself is the model provider");
+                return ToolResult::new(ItemStatus::Declined, body, output);
+            }
             return self.call_model(tool, &arguments, stopped).await;
         }
         let call = ToolCall {

@@ -262,7 +262,10 @@ pub enum CheckpointError {
     )]
     NoCheckpointOfTurn,
     /// The checkpoints are in different folders.
-    #[error("the checkpoints are in different folders, {0} and {1}: restore the later ones first")]
+    #[error(
+        "the checkpoints are in different folders, {0} and {1}: choose those of one folder, the \
+         later ones first"
+    )]
     OtherFolder(String, String),
     /// A path to overwrite that the checkpoints did not change.
     #[error(

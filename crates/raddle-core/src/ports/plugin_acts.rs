@@ -21,6 +21,8 @@ pub trait PluginActs: Send + Sync {
 
 /// An act of a plugin.
 pub struct PluginAct {
+    /// Id of the plugin.
+    pub plugin: String,
     /// Name of the tool, which is the host's method.
     pub tool: String,
     /// Its arguments, as JSON.

@@ -17,6 +17,10 @@ pub trait Plugins: fmt::Debug + Send + Sync {
     /// Reads the configuration again. Plugins that may no longer run are stopped.
     fn reload(&self) -> BoxFuture<'_, ()>;
 
+    /// Removes the approvals and the state of a plugin that is no longer installed. A failure is
+    /// logged: the files have no effect until a plugin with this id is installed.
+    fn forget<'a>(&'a self, plugin: &'a str) -> BoxFuture<'a, ()>;
+
     /// Returns the skills of all plugins that are enabled and trusted, as their files are now.
     /// Blocks on the disk.
     fn skills(&self) -> Vec<PluginSkill>;
@@ -134,6 +138,10 @@ pub struct PluginSnapshot {
     pub trusted_hash: Option<String>,
     /// Whether the user's own file defines it, so that the user can remove it.
     pub is_removable: bool,
+    /// Whether the administrator installed it, so that the user changes nothing of it.
+    pub is_managed: bool,
+    /// Whether it does not run, and hooks that it had before fail.
+    pub has_failing_hooks: bool,
     /// Its manifest, or why it does not run.
     pub manifest: Result<ManifestSummary, String>,
 }
@@ -158,7 +166,7 @@ pub struct ManifestSummary {
 /// A hook of a plugin, as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginHookSummary {
-    /// Key under which the user's configuration may disable it: plugin, event, and position.
+    /// Key under which the user's configuration may disable it: plugin, event and method.
     pub key: String,
     /// Event on which it runs.
     pub event: HookEvent,
@@ -195,6 +203,10 @@ impl Plugins for NoPlugins {
     }
 
     fn reload(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn forget<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 

@@ -1,4 +1,4 @@
-//! Warnings about hooks and plugins that do not run because they have changed.
+//! Warnings about trusted hooks and plugins that do not run, such as those that have changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -35,7 +35,7 @@ impl ChangeWarnings {
         }
         let hooks = set.hooks.iter();
         let hooks = hooks.filter(|it| it.enabled && it.trust() == HookTrust::Modified);
-        let plugins = plugins.modified();
+        let plugins = plugins.not_running();
         let plugins = plugins.iter().map(|(id, why)| plugin_warning(id, why));
         self.unseen(call.thread, hooks.map(hook_warning).chain(plugins))
     }

@@ -6,7 +6,7 @@ use serde_json::json;
 /// A message with more values than are parsed.
 #[derive(Debug, thiserror::Error)]
 #[error("the message has more than {} values", marks::VALUES_MAX)]
-pub(super) struct TooManyValues {
+pub(crate) struct TooManyValues {
     /// An error in its place, if it is a response. Other messages are dropped.
     pub(super) replacement: Option<String>,
 }

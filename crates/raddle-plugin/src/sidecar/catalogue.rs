@@ -11,11 +11,14 @@ use raddle_core::ports::{
 use serde_json::{Value, json};
 
 use super::events::{EventOwner, EventReceiver};
+use super::host::StateStore;
 use super::inspection::InspectionError;
 use super::instance::{CALL_TIMEOUT, PluginCall, PluginToolError};
 use super::manifest::{MANIFEST_FILE, Manifest};
+use super::permission_store::PermissionStore;
+use super::plugin_file::PluginFileError;
 use super::registry::PluginRegistry;
-use super::selected_hook::{HOOK_TIMEOUT, hook_key};
+use super::selected_hook::{HOOK_TIMEOUT, hook_keys};
 use super::skills;
 use super::tool_name::{model_name, prefix_of};
 use super::trust::UntrustedReason;
@@ -44,6 +47,20 @@ impl Plugins for PluginRegistry {
     fn reload(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.refresh().await;
+        })
+    }
+
+    fn forget<'a>(&'a self, plugin: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let (home, id) = (self.home().to_owned(), plugin.to_owned());
+            let forget = tokio::task::spawn_blocking(move || forget_plugin(&home, &id));
+            let outcome = match forget.await {
+                Ok(outcome) => outcome.map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(error) = outcome {
+                tracing::warn!(plugin, error, "files of a removed plugin stay");
+            }
         })
     }
 
@@ -150,6 +167,8 @@ impl PluginRegistry {
         };
         PluginSnapshot {
             is_removable: self.config().is_users(&installed.id),
+            is_managed: installed.is_managed,
+            has_failing_hooks: self.has_failing_hooks(&installed),
             folder: installed.path.display().to_string(),
             is_enabled: installed.enabled,
             trusted_hash: installed.trusted_hash,
@@ -157,6 +176,12 @@ impl PluginRegistry {
             manifest,
         }
     }
+}
+
+/// Removes the approvals and the state of a plugin. The log stays. Blocks on the disk.
+pub fn forget_plugin(home: &Path, id: &str) -> Result<(), PluginFileError> {
+    PermissionStore::of(home, id).remove()?;
+    StateStore::of(home, id).remove()
 }
 
 /// Reads the manifest of a plugin that does not run. Its files need no trust for that.
@@ -175,9 +200,10 @@ fn unloaded(installed: &InstalledPlugin) -> Result<ManifestSummary, String> {
 }
 
 fn summary(folder: &Path, manifest: &Manifest, skills: Vec<PluginSkill>) -> ManifestSummary {
-    let hooks = manifest.hooks.iter().enumerate();
-    let hooks = hooks.map(|(position, hook)| PluginHookSummary {
-        key: hook_key(&manifest.id, hook, position),
+    let keys = hook_keys(&manifest.id, &manifest.hooks);
+    let hooks = manifest.hooks.iter().zip(keys);
+    let hooks = hooks.map(|(hook, key)| PluginHookSummary {
+        key,
         event: hook.event,
         matcher: (!hook.matcher.is_empty()).then(|| hook.matcher.clone()),
         method: hook.method.clone(),

@@ -1,5 +1,6 @@
 //! Frames of JSON-RPC 2.0: one object, and a line end.
 
+use raddle_console::sanitize;
 use raddle_rpc::{ErrorObject, FrameError, Id, Inbound, code, marks};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -205,14 +206,18 @@ fn result(raw: Option<&RawValue>) -> Result<Value, PluginError> {
     })
 }
 
-/// Reads an error, which may be an object with or without a code, or only a text.
+/// Reads an error, which may be an object with or without a code, or only a text. Escapes of
+/// terminals in it become visible, because items show it.
 fn plugin_error(raw: &RawValue) -> PluginError {
     let error = value(Some(raw));
     let message = error["message"].as_str().or_else(|| error.as_str());
     let message = message.unwrap_or("an error without a message");
+    let message = &message[..message.floor_char_boundary(ERROR_BYTES_MAX)];
+    let mut message = sanitize(message);
+    message.truncate(message.floor_char_boundary(ERROR_BYTES_MAX));
     PluginError {
         code: error["code"].as_i64(),
-        message: message[..message.floor_char_boundary(ERROR_BYTES_MAX)].to_owned(),
+        message,
     }
 }
 
@@ -299,6 +304,19 @@ mod tests {
             let expected = format!("error a None {} []", "é".repeat(ERROR_BYTES_MAX / 2));
             assert!(summary(&line) == expected);
         }
+    }
+
+    #[test]
+    fn escapes_in_an_error_become_visible() {
+        let text = "\u{1b}[2J\u{9b}31m\u{202e}it\n\tfailed";
+        let expected = "error a None \\u{1b}[2J\\u{9b}31m\\u{202e}it\n\tfailed []";
+        for error in [json!({ "message": text }), json!(text)] {
+            let line = json!({ "jsonrpc": "2.0", "id": "a", "error": error }).to_string();
+            assert_eq!(summary(&line), expected);
+        }
+        let error = "\u{1b}".repeat(1 << 20);
+        let line = json!({ "jsonrpc": "2.0", "id": "a", "error": error }).to_string();
+        assert!(summary(&line).len() < ERROR_BYTES_MAX + 100);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use raddle_rpc::{ErrorObject, code};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-pub use self::state::StateStore;
+pub(super) use self::state::StateStore;
 use super::events::PluginEvents;
 use super::frame::FrameFault;
 use super::inspection::InspectedPlugin;
@@ -29,7 +29,7 @@ use crate::log_budget::LogBudget;
 use crate::log_file::LogFile;
 
 /// The notification with an event of a model's answer.
-const MODEL_EVENT: &str = "model/event";
+pub(super) const MODEL_EVENT: &str = "model/event";
 
 /// Limit: calls of one plugin that use the disk at a time; beyond it, they wait.
 const DISK_CALLS_MAX: usize = 4;
@@ -49,8 +49,10 @@ pub(super) struct PluginHost {
     /// Events of the plugin for clients.
     pub(super) events: Arc<PluginEvents>,
     log: LogFile,
-    /// Events that the plugin causes in its log.
+    /// Messages and other events that the plugin causes in its log.
     log_budget: LogBudget,
+    /// Its acts, secrets and permissions in its log.
+    act_budget: LogBudget,
     permissions: PermissionStore,
     /// Whether the plugin is no longer installed as it was.
     is_stopped: Arc<AtomicBool>,
@@ -90,6 +92,7 @@ impl PluginHost {
             calls,
             log,
             log_budget: LogBudget::default(),
+            act_budget: LogBudget::of_acts(),
             permissions: PermissionStore::of(home, &manifest.id),
             state: StateStore::of(home, &manifest.id),
             secrets,
@@ -100,7 +103,7 @@ impl PluginHost {
         }
     }
 
-    /// Stores no further approval.
+    /// Stores no further approval, and no further state.
     pub(super) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
@@ -124,15 +127,24 @@ impl PluginHost {
 
     /// Writes an event that the plugin caused to its log, unless it causes too many.
     fn note(&self, text: &str) {
+        self.note_within(&self.log_budget, text);
+    }
+
+    /// Writes an act, a secret or a permission to the log, whatever else the plugin logs.
+    fn note_act(&self, text: &str) {
+        self.note_within(&self.act_budget, text);
+    }
+
+    fn note_within(&self, budget: &LogBudget, text: &str) {
         let text = &text[..text.floor_char_boundary(NOTE_BYTES_MAX)];
-        if self.append(format!("raddle: {text}\n")) {
+        if self.append(budget, format!("raddle: {text}\n")) {
             tracing::debug!(plugin = self.manifest.id, text, "an event of a plugin");
         }
     }
 
     /// Appends a line to the log. Returns false if the plugin caused too many.
-    fn append(&self, line: String) -> bool {
-        let Some(dropped) = self.log_budget.take(Instant::now()) else {
+    fn append(&self, budget: &LogBudget, line: String) -> bool {
+        let Some(dropped) = budget.take(Instant::now()) else {
             return false;
         };
         if dropped > 0 {

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use raddle_console::sanitize;
 use raddle_core::ports::{BoxFuture, PluginActs};
 use raddle_sandbox::is_replaceable;
 use serde_json::{Value, json};
@@ -407,11 +408,11 @@ async fn refuse_program(program: &Path, writable: &[PathBuf]) -> Result<(), Plug
     }
 }
 
-/// Returns the last lines of a stderr as a part of an error.
+/// Returns the last lines of a stderr as a part of an error, which items show.
 fn described(stderr: &StderrLog) -> String {
     match stderr.last_lines().trim() {
         "" => String::new(),
-        text => format!("; it wrote: {text}"),
+        text => format!("; it wrote: {}", sanitize(text)),
     }
 }
 

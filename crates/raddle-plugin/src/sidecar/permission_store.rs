@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use raddle_config::clock::now_s;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,8 @@ pub(super) enum ApprovalError {
     File(#[from] PluginFileError),
     #[error("{APPROVED_MAX} permissions of the plugin are approved; revoke one first")]
     TooMany,
+    #[error("the plugin is changed, disabled or removed")]
+    Stopped,
 }
 
 /// Content of the file.
@@ -70,16 +73,22 @@ impl PermissionStore {
         })
     }
 
-    /// Stores an approval for files with this hash. Approvals for other files are dropped.
+    /// Stores an approval for files with this hash, unless the plugin is stopped meanwhile. Approvals
+    /// for other files are dropped.
     pub(super) fn approve(
         &self,
         hash: &str,
         permission: &str,
         mut by: String,
+        is_stopped: &AtomicBool,
     ) -> Result<(), ApprovalError> {
         by.truncate(by.floor_char_boundary(PRINCIPAL_BYTES_MAX));
         let at = now_s();
         self.file.update(|stored: &mut ApprovedPermissions| {
+            // A late approval must not write the file again once the plugin is removed.
+            if is_stopped.load(Ordering::Relaxed) {
+                return Err(ApprovalError::Stopped);
+            }
             if stored.hash != hash {
                 *stored = ApprovedPermissions {
                     hash: hash.to_owned(),
@@ -98,11 +107,12 @@ impl PermissionStore {
     /// Approves the hosts of a plugin, which the user trusts. Its process has them from its start,
     /// before it can ask.
     pub fn approve_network(&self, plugin: &InspectedPlugin) -> Result<(), PluginFileError> {
+        let is_stopped = AtomicBool::new(false);
         for permission in plugin.manifest.network_permissions() {
             let by = TRUST.to_owned();
-            match self.approve(&plugin.hash.text, permission, by) {
+            match self.approve(&plugin.hash.text, permission, by, &is_stopped) {
                 // The others are asked about.
-                Ok(()) | Err(ApprovalError::TooMany) => {}
+                Ok(()) | Err(ApprovalError::TooMany | ApprovalError::Stopped) => {}
                 Err(ApprovalError::File(error)) => return Err(error),
             }
         }
@@ -148,6 +158,8 @@ mod tests {
 
     use super::*;
 
+    static NOT_STOPPED: AtomicBool = AtomicBool::new(false);
+
     #[test]
     fn approvals_are_of_one_plugin_and_its_files_and_can_be_revoked() {
         let home = tempfile::tempdir().expect("a home");
@@ -159,7 +171,7 @@ mod tests {
         assert_eq!(names("a"), "");
         assert_eq!(store.revoke(None).expect("no file"), Vec::<String>::new());
         for permission in ["workspace.read", "command.run"] {
-            let stored = store.approve("a", permission, "ann".to_owned());
+            let stored = store.approve("a", permission, "ann".to_owned(), &NOT_STOPPED);
             stored.expect("it is stored");
         }
         assert_eq!(
@@ -185,7 +197,7 @@ mod tests {
             (Vec::new(), "workspace.read".to_owned())
         );
         // An approval for other files replaces all of the old ones.
-        let stored = store.approve("b", "model.call", "ann".to_owned());
+        let stored = store.approve("b", "model.call", "ann".to_owned(), &NOT_STOPPED);
         stored.expect("it is stored");
         assert_eq!(
             (names("a"), names("b")),
@@ -204,7 +216,7 @@ mod tests {
         let store = PermissionStore::of(home.path(), "org.example");
         let approve = |number: usize| {
             let permission = format!("secrets:S{number}");
-            store.approve("a", &permission, "x".repeat(10_000))
+            store.approve("a", &permission, "x".repeat(10_000), &NOT_STOPPED)
         };
         for number in 0..APPROVED_MAX {
             approve(number).expect("it is stored");

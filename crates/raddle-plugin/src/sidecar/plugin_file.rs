@@ -85,8 +85,13 @@ impl PluginFile {
         Ok(result)
     }
 
-    /// Removes the file.
+    /// Removes the file while other writers are locked out.
     pub(super) fn remove(&self) -> Result<(), PluginFileError> {
+        let is_absent = |it: &Path| matches!(it.try_exists(), Ok(false));
+        if self.0.path().parent().is_some_and(is_absent) {
+            return Ok(());
+        }
+        let _lock = self.lock()?;
         match fs::remove_file(self.0.path()) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 let path = self.0.path().to_owned();

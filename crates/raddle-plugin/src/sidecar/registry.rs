@@ -1,8 +1,9 @@
 //! The installed plugins of a process: those that are enabled and trusted, as their files are now.
 
+mod offer;
 mod shared_refresh;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,15 +21,12 @@ use super::inspection::{InspectedPlugin, InspectionError};
 use super::instance::PluginInstance;
 use super::manifest::{MANIFEST_FILE, PluginHook, PluginTool};
 use super::plugin_file::plugin_path;
-use super::selected_hook::{SelectedHook, hook_key};
+use super::selected_hook::{SelectedHook, hook_keys};
 use super::tool_name::{model_name, prefix_of};
-use super::trust::{PluginTrust, UntrustedReason, plugin_trust};
+use super::trust::{PluginTrust, plugin_trust};
 use crate::log_file::{self, LogFile};
 use crate::mcp::PluginServers;
 use crate::process::ProcessStarter;
-
-/// Limit: tools of plugins that are part of a model call; beyond it, the others are not offered.
-const OFFERED_MAX: usize = 64;
 
 /// Time for which the folder of a plugin that does not run is not read again. It may be large.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
@@ -44,6 +42,8 @@ struct Inner {
     starter: ProcessStarter,
     home: PathBuf,
     plugins: Mutex<BTreeMap<String, LoadedPlugin>>,
+    /// Names of the tools beyond the limits of a model call.
+    unoffered: Mutex<BTreeSet<String>>,
     /// The MCP servers that the plugins define.
     mcp_servers: watch::Sender<Vec<Arc<McpServer>>>,
     /// Reads folders.
@@ -71,15 +71,17 @@ struct LoadedPlugin {
 #[error("{text}")]
 pub(super) struct PluginLoadError {
     text: String,
-    /// Whether the user trusted other files than the plugin has now.
-    is_modified: bool,
+    /// Whether clients are warned of it: the plugin is a trusted one, and does not run before its files
+    /// or the configuration change.
+    is_lasting: bool,
 }
 
 impl PluginLoadError {
-    fn new(error: impl Display) -> Self {
-        let text = error.to_string();
-        let is_modified = false;
-        Self { text, is_modified }
+    fn new(installed: &InstalledPlugin, error: impl Display, is_transient: bool) -> Self {
+        Self {
+            text: error.to_string(),
+            is_lasting: installed.trusted_hash.is_some() && !is_transient,
+        }
     }
 }
 
@@ -94,6 +96,8 @@ pub(super) struct OfferedPlugin {
 pub(super) struct OfferedTool {
     pub(super) tool: PluginTool,
     pub(super) spec: Arc<ToolSpec>,
+    /// Length of the spec in a model call.
+    spec_bytes: usize,
 }
 
 /// An enabled plugin as its folder was read.
@@ -116,6 +120,7 @@ impl PluginRegistry {
                 starter,
                 home: home.to_owned(),
                 plugins: Mutex::default(),
+                unoffered: Mutex::default(),
                 mcp_servers: watch::Sender::default(),
                 refreshing: SharedRefresh::default(),
             }),
@@ -125,6 +130,11 @@ impl PluginRegistry {
     fn plugins(&self) -> MutexGuard<'_, BTreeMap<String, LoadedPlugin>> {
         let plugins = self.inner.plugins.lock();
         plugins.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unoffered(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        let unoffered = self.inner.unoffered.lock();
+        unoffered.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the MCP servers that the plugins define, as they are after each refresh.
@@ -231,6 +241,8 @@ impl PluginRegistry {
         let offered = new.values().filter_map(|it| it.instance.as_ref().ok());
         let servers = offered.flat_map(|it| it.instance.plugin.mcp_servers());
         let servers: Vec<Arc<McpServer>> = servers.collect();
+        let tools = tools_of(&new).map(|it| (it.spec.name.as_str(), it.spec_bytes));
+        self.set_unoffered(offer::unoffered(tools));
         *self.plugins() = new;
         // Servers that are no longer among them are stopped.
         self.inner.mcp_servers.send_if_modified(|old| {
@@ -272,6 +284,11 @@ impl PluginRegistry {
         &self.inner.config
     }
 
+    /// Returns the folder that contains the files of plugins.
+    pub(super) fn home(&self) -> &Path {
+        &self.inner.home
+    }
+
     /// Returns an enabled plugin, or why it does not run; `None` if it is not loaded as it is
     /// installed now.
     pub(super) fn enabled(
@@ -284,6 +301,14 @@ impl PluginRegistry {
         Some(loaded.instance.clone())
     }
 
+    /// Whether an enabled plugin does not run, and hooks that it had before fail.
+    pub(super) fn has_failing_hooks(&self, installed: &InstalledPlugin) -> bool {
+        let plugins = self.plugins();
+        let loaded = plugins.get(&installed.id);
+        let loaded = loaded.filter(|it| it.installed == *installed);
+        loaded.is_some_and(|it| it.instance.is_err() && !it.hooks.is_empty())
+    }
+
     /// Returns the enabled plugin with this id, or why it does not run.
     pub(super) fn by_id(&self, id: &str) -> Option<Result<Arc<OfferedPlugin>, PluginLoadError>> {
         self.plugins().get(id).map(|it| it.instance.clone())
@@ -291,14 +316,18 @@ impl PluginRegistry {
 
     fn offered(&self, plugin: InspectedPlugin) -> Arc<OfferedPlugin> {
         let id = &plugin.manifest.id;
-        let tools = plugin.manifest.tools.iter().map(|tool| OfferedTool {
-            spec: Arc::new(ToolSpec {
+        let tools = plugin.manifest.tools.iter().map(|tool| {
+            let spec = ToolSpec {
                 name: model_name(id, &tool.name),
                 description: tool.description.clone(),
                 schema: tool.input_schema.clone(),
                 freeform: None,
-            }),
-            tool: tool.clone(),
+            };
+            OfferedTool {
+                spec_bytes: offer::spec_bytes(&spec),
+                spec: Arc::new(spec),
+                tool: tool.clone(),
+            }
         });
         let tools = tools.collect();
         let log = LogFile::open(log_path(&self.inner.home, id));
@@ -307,15 +336,28 @@ impl PluginRegistry {
         Arc::new(OfferedPlugin { instance, tools })
     }
 
-    /// Returns the tools of all plugins, in the order of ids and manifests.
-    pub(super) fn specs(&self) -> Vec<Arc<ToolSpec>> {
-        let plugins = self.plugins();
-        let offered = plugins.values().filter_map(|it| it.instance.as_ref().ok());
-        let specs = offered.flat_map(|it| it.tools.iter().map(|tool| tool.spec.clone()));
-        specs.take(OFFERED_MAX).collect()
+    /// Stores which tools are beyond the limits. They are logged when they change.
+    fn set_unoffered(&self, names: BTreeSet<String>) {
+        let mut unoffered = self.unoffered();
+        if *unoffered != names && !names.is_empty() {
+            let (count, first) = (names.len(), names.first());
+            tracing::warn!(
+                count,
+                first,
+                "tools of plugins are not offered, because there are too many or they are too long"
+            );
+        }
+        *unoffered = names;
     }
 
-    /// Returns the tool that the model knows by this name.
+    /// Returns the tools that are offered, in the order of ids and manifests.
+    pub(super) fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        let (plugins, unoffered) = (self.plugins(), self.unoffered());
+        let specs = tools_of(&plugins).map(|it| it.spec.clone());
+        specs.filter(|it| !unoffered.contains(&it.name)).collect()
+    }
+
+    /// Returns the tool that the model knows by this name. It may be one that is not offered.
     pub(super) fn tool(&self, name: &str) -> Option<(Arc<OfferedPlugin>, OfferedTool)> {
         let plugins = self.plugins();
         let mut offered = plugins.values().filter_map(|it| it.instance.as_ref().ok());
@@ -330,15 +372,15 @@ impl PluginRegistry {
         self.inner.config.is_known_empty() && self.is_empty()
     }
 
-    /// Returns the ids of the enabled plugins that do not run because their files have changed, as
-    /// of the last refresh, and why each does not run.
-    pub(crate) fn modified(&self) -> Vec<(String, String)> {
+    /// Returns the ids of the enabled plugins that were trusted and do not run, as of the last refresh,
+    /// and why each does not run. Failures that may end without a change are not among them.
+    pub(crate) fn not_running(&self) -> Vec<(String, String)> {
         let plugins = self.plugins();
-        let modified = plugins.iter().filter_map(|(id, plugin)| {
+        let failed = plugins.iter().filter_map(|(id, plugin)| {
             let error = plugin.instance.as_ref().err()?;
-            error.is_modified.then(|| (id.clone(), error.text.clone()))
+            error.is_lasting.then(|| (id.clone(), error.text.clone()))
         });
-        modified.collect()
+        failed.collect()
     }
 
     fn has_hooks(&self, call: &HookCall) -> bool {
@@ -367,18 +409,19 @@ impl PluginRegistry {
         let plugins: Vec<LoadedPlugin> = self.plugins().values().cloned().collect();
         let writable = self.writable(call.settings.clone()).await;
         let all = plugins.iter().flat_map(|plugin| {
-            let hooks = plugin.hooks.iter().enumerate();
-            hooks.map(move |(own_position, hook)| (plugin, own_position, hook))
+            let keys = hook_keys(&plugin.installed.id, &plugin.hooks);
+            let hooks = plugin.hooks.iter().zip(keys);
+            hooks.map(move |(hook, key)| (plugin, key, hook))
         });
         let selected = all.enumerate().filter(|(_, (.., hook))| hook.selects(call));
-        let selected = selected.map(|(position, (plugin, own_position, hook))| {
+        let selected = selected.map(|(position, (plugin, key, hook))| {
             let instance = plugin.instance.as_ref().map(|it| it.instance.clone());
             let plugin = &plugin.installed;
             SelectedHook {
                 plugin: plugin.id.clone(),
                 manifest_path: plugin.path.join(MANIFEST_FILE),
-                key: hook_key(&plugin.id, hook, own_position),
-                is_managed: !self.inner.config.is_users(&plugin.id),
+                key,
+                is_managed: plugin.is_managed,
                 position,
                 instance: instance.map_err(ToString::to_string),
                 hook: hook.clone(),
@@ -406,9 +449,18 @@ impl PluginRegistry {
         });
         match failed.next() {
             Some((id, reason)) => format!("The plugin {id} does not run: {reason}"),
-            None => format!("There is no tool named {name}."),
+            None => {
+                let unoffered = offer::explanation(&self.unoffered());
+                format!("There is no tool named {name}.{unoffered}")
+            }
         }
     }
+}
+
+/// Returns the tools of plugins that run, in the order of ids and manifests.
+fn tools_of(plugins: &BTreeMap<String, LoadedPlugin>) -> impl Iterator<Item = &OfferedTool> {
+    let running = plugins.values().filter_map(|it| it.instance.as_ref().ok());
+    running.flat_map(|it| &it.tools)
 }
 
 fn stop(plugin: Option<LoadedPlugin>) {
@@ -439,10 +491,11 @@ fn read_plugin(
         Err(error) if installed.path.is_absolute() => {
             let path = installed.path.clone();
             let error = InspectionError::Folder { path, error };
+            let is_transient = error.is_transient();
             return ReadPlugin::Changed {
                 stamp: None,
                 taken: None,
-                plugin: Err(PluginLoadError::new(error)),
+                plugin: Err(PluginLoadError::new(installed, error, is_transient)),
             };
         }
         stamp => stamp.ok(),
@@ -458,17 +511,15 @@ fn read_plugin(
             own_taken = (!plugin.manifest.mcp_servers.is_empty()).then(|| taken.to_vec());
             match plugin.mcp_collision(taken) {
                 None => Ok(plugin),
-                Some(collision) => Err(PluginLoadError::new(collision)),
+                Some(collision) => Err(PluginLoadError::new(installed, collision, false)),
             }
         }
-        PluginTrust::Untrusted(reason) => Err(PluginLoadError {
-            text: reason.to_string(),
-            is_modified: matches!(reason, UntrustedReason::Modified { .. }),
-        }),
+        PluginTrust::Untrusted(reason) => Err(PluginLoadError::new(installed, reason, false)),
         PluginTrust::Unusable(error) => {
             // It may be one of this moment, such as too many open files.
-            let stamp = stamp.filter(|_| !error.is_transient());
-            let plugin = Err(PluginLoadError::new(error));
+            let is_transient = error.is_transient();
+            let stamp = stamp.filter(|_| !is_transient);
+            let plugin = Err(PluginLoadError::new(installed, error, is_transient));
             return ReadPlugin::Changed {
                 stamp,
                 taken: None,

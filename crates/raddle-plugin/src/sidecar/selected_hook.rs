@@ -15,9 +15,19 @@ use super::manifest::PluginHook;
 /// Limit: time of a hook of a plugin; beyond it, the hook has failed.
 pub(crate) const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns the key under which the user's configuration may disable a hook.
-pub(super) fn hook_key(plugin: &str, hook: &PluginHook, position: usize) -> String {
-    format!("{plugin}:{}:{position}", hook.event.key())
+/// Returns the keys under which the user's configuration may disable hooks of a plugin, in the order
+/// of these hooks. A key has no position: a hook that the author inserts must not take over the
+/// decision about another one.
+pub(super) fn hook_keys(plugin: &str, hooks: &[PluginHook]) -> Vec<String> {
+    let mut keys: Vec<String> = Vec::new();
+    for hook in hooks {
+        let first = format!("{plugin}:{}:{}", hook.event.key(), hook.method);
+        let further = (2..).map(|number| format!("{first}:{number}"));
+        let mut free = std::iter::once(first.clone()).chain(further);
+        let key = free.find(|it| !keys.contains(it));
+        keys.push(key.unwrap_or(first));
+    }
+    keys
 }
 
 /// A method of a plugin that is called on an event.
@@ -87,5 +97,38 @@ impl SelectedHook {
             writable: self.writable,
         };
         instance.call(call).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sidecar::manifest::Manifest;
+
+    #[test]
+    fn an_inserted_hook_leaves_the_keys_of_others() {
+        let keys = |hooks: &[(&str, &str)]| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let head = "id = 'org.example'\nversion = '1'\nentrypoint = ['x']\n";
+            let hooks = hooks.iter().map(|(event, method)| {
+                format!("[[contributions.hooks]]\nevent = '{event}'\nmethod = '{method}'\n")
+            });
+            let manifest = format!("{head}{}", hooks.collect::<String>());
+            std::fs::write(folder.path().join("plugin.toml"), manifest).expect("a manifest");
+            let manifest = Manifest::read(folder.path()).expect("a plugin");
+            hook_keys(&manifest.id, &manifest.hooks).join(" ")
+        };
+        let check = ("PreToolUse", "check");
+        assert_eq!(keys(&[check]), "org.example:pre_tool_use:check");
+        assert_eq!(
+            keys(&[("Stop", "check"), ("PreToolUse", "other"), check]),
+            "org.example:stop:check org.example:pre_tool_use:other org.example:pre_tool_use:check"
+        );
+        // Hooks with other matchers, and a method that looks like the key of another one.
+        assert_eq!(
+            keys(&[check, check, ("PreToolUse", "check:2"), check]),
+            "org.example:pre_tool_use:check org.example:pre_tool_use:check:2 \
+             org.example:pre_tool_use:check:2:2 org.example:pre_tool_use:check:3"
+        );
     }
 }

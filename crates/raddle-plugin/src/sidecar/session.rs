@@ -37,6 +37,9 @@ const PLUGIN_CALLS_MAX: usize = 64;
 /// outside of the queue.
 const QUEUE_FRAMES_MAX: usize = 64;
 
+/// Limit: refusals of calls that wait for a plugin to read its stdin; beyond it, the session ends.
+const REFUSALS_MAX: usize = 4_096;
+
 /// Size of a read from the pipe.
 const READ_BYTES: usize = 16 << 10;
 
@@ -130,10 +133,19 @@ impl Drop for TaskGuard {
 struct SharedState {
     calls: Mutex<OpenHostCalls>,
     /// `None` once the plugin's stdin is closed.
-    outgoing: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
+    outgoing: Mutex<Option<OutgoingQueues>>,
     is_closed: watch::Sender<bool>,
     /// Number of bytes that the plugin has sent.
     received: AtomicU64,
+}
+
+/// Queues of messages to the plugin.
+struct OutgoingQueues {
+    /// Calls and responses.
+    frames: mpsc::Sender<Vec<u8>>,
+    /// Refusals of calls, which are sent first. The reader does not wait, so they need a queue of
+    /// their own.
+    refusals: mpsc::Sender<Vec<u8>>,
 }
 
 /// Calls of the plugin that wait for a response.
@@ -164,10 +176,11 @@ impl PluginSession {
         host: Arc<impl HostMethods>,
         options: SessionOptions,
     ) -> Self {
-        let (sender, queue) = mpsc::channel(options.frames_max);
+        let (frames, queue) = mpsc::channel(options.frames_max);
+        let (refusals, refused) = mpsc::channel(REFUSALS_MAX);
         let shared = Arc::new(SharedState {
             calls: Mutex::default(),
-            outgoing: Mutex::new(Some(sender)),
+            outgoing: Mutex::new(Some(OutgoingQueues { frames, refusals })),
             is_closed: watch::Sender::new(false),
             received: AtomicU64::new(0),
         });
@@ -179,7 +192,7 @@ impl PluginSession {
         };
         let tasks = [
             tokio::spawn(reader.run(source)).abort_handle(),
-            tokio::spawn(write(sink, queue)).abort_handle(),
+            tokio::spawn(write(sink, queue, refused)).abort_handle(),
         ];
         Self {
             shared,
@@ -251,21 +264,20 @@ impl PluginSession {
 }
 
 impl SharedState {
-    fn sender(&self) -> Option<mpsc::Sender<Vec<u8>>> {
-        lock(&self.outgoing).clone()
-    }
-
     /// Queues a frame, and waits while the queue is full. Returns false if stdin is closed.
     async fn send(&self, frame: Vec<u8>) -> bool {
-        match self.sender() {
-            Some(sender) => sender.send(frame).await.is_ok(),
+        let frames = lock(&self.outgoing).as_ref().map(|it| it.frames.clone());
+        match frames {
+            Some(frames) => frames.send(frame).await.is_ok(),
             None => false,
         }
     }
 
-    /// Queues a frame, unless the queue is full or stdin is closed.
-    fn try_send(&self, frame: Vec<u8>) -> bool {
-        self.sender().is_some_and(|it| it.try_send(frame).is_ok())
+    /// Queues a refusal, unless the queue is full or stdin is closed.
+    fn try_refuse(&self, refusal: Vec<u8>) -> bool {
+        let outgoing = lock(&self.outgoing);
+        let refusals = outgoing.as_ref().map(|it| &it.refusals);
+        refusals.is_some_and(|it| it.try_send(refusal).is_ok())
     }
 
     /// Fails all open calls, and rejects new ones.
@@ -332,9 +344,19 @@ impl Drop for CallEntry<'_> {
     }
 }
 
-/// Sends frames until the queue is closed.
-async fn write(mut sink: impl FrameSink, mut queue: mpsc::Receiver<Vec<u8>>) {
-    while let Some(frame) = queue.recv().await {
+/// Sends refusals and frames until both queues are closed.
+async fn write(
+    mut sink: impl FrameSink,
+    mut frames: mpsc::Receiver<Vec<u8>>,
+    mut refusals: mpsc::Receiver<Vec<u8>>,
+) {
+    loop {
+        let frame = tokio::select! {
+            biased;
+            Some(refusal) = refusals.recv() => refusal,
+            Some(frame) = frames.recv() => frame,
+            else => return,
+        };
         if sink.send_frame(frame).await.is_err() {
             return;
         }
@@ -460,10 +482,10 @@ impl<H: HostMethods> Reader<H> {
         Ok(())
     }
 
-    /// Sends an error at once. The reader must not wait, so a plugin that reads no responses loses
-    /// its session.
+    /// Sends an error at once. The reader must not wait, so a plugin that reads no responses to very
+    /// many calls loses its session.
     fn refuse(&self, refusal: Vec<u8>) -> Result<(), NotReading> {
-        match self.shared.try_send(refusal) {
+        match self.shared.try_refuse(refusal) {
             true => Ok(()),
             false => Err(NotReading),
         }

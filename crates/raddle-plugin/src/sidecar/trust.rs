@@ -33,6 +33,15 @@ pub enum UntrustedReason {
         /// Id of the plugin.
         id: String,
     },
+    /// The administrator installed it, and trusts other files or none.
+    #[error(
+        "the administrator installed it, and does not trust its files as they are now: that needs \
+         `trusted_hash = \"{hash}\"` in the file of the administrator"
+    )]
+    Managed {
+        /// Hash of its files.
+        hash: String,
+    },
     /// The manifest has another id than the configuration.
     #[error(
         "its manifest has the id `{found}` now; run `raddle plugin remove {id}`, and add the \
@@ -62,8 +71,11 @@ pub fn plugin_trust(installed: &InstalledPlugin) -> PluginTrust {
         return PluginTrust::Untrusted(UntrustedReason::OtherId { id, found });
     }
     match &installed.trusted_hash {
-        None => PluginTrust::Untrusted(UntrustedReason::Never { id }),
         Some(hash) if *hash == plugin.hash.text => PluginTrust::Trusted(Box::new(plugin)),
+        _ if installed.is_managed => PluginTrust::Untrusted(UntrustedReason::Managed {
+            hash: plugin.hash.text,
+        }),
+        None => PluginTrust::Untrusted(UntrustedReason::Never { id }),
         Some(_) => PluginTrust::Untrusted(UntrustedReason::Modified { id }),
     }
 }

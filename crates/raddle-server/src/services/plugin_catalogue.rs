@@ -100,6 +100,8 @@ fn summary(plugin: PluginSnapshot) -> PluginSummary {
         is_enabled,
         trusted_hash: _,
         is_removable,
+        is_managed: _,
+        has_failing_hooks: _,
         manifest,
     } = plugin;
     let version = manifest.as_ref().ok().map(|it| it.version.clone());

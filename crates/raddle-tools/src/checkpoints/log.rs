@@ -154,7 +154,9 @@ impl Logs {
 
     pub fn append(&self, thread: ThreadId, entry: &LogEntry) -> io::Result<()> {
         make_private(&self.folder)?;
-        let mut line = serde_json::to_vec(entry)?;
+        // An earlier line may have been cut off, by a full disk or a power failure.
+        let mut line = vec![b'\n'];
+        serde_json::to_writer(&mut line, entry)?;
         line.push(b'\n');
         let options = &mut OpenOptions::new();
         let options = options.create(true).append(true).mode(0o600);

@@ -65,7 +65,8 @@ fn restore_once(
 ) -> Result<FileRestore, CheckpointError> {
     let entries = later_entries(inner.entries(thread)?, request)?;
     inner.with_folder(&entries[0].folder, |folder| {
-        if folder.is_busy() {
+        let idle = folder.claim_idle().map_err(view::disk_failed)?;
+        if idle.is_none() {
             return Err(CheckpointError::Busy(
                 "a tool of this or another thread runs in the folder: interrupt it or wait, and \
                  restore again"
@@ -101,16 +102,16 @@ fn restore_once(
             at: (inner.options.clock)(),
             ..stored
         };
-        let log = |entry: &LogEntry| inner.logs.append(thread, entry).map_err(view::disk_failed);
-        log(&entry)?;
+        inner.append(thread, &entry)?;
         if let Err(error) = folder.workspace.restore(&planned.plan, &NoFaults) {
             // Nothing was restored, so the checkpoint has no changes.
-            log(&LogEntry {
+            let unchanged = LogEntry {
                 after: entry.before.clone(),
                 files: 0,
                 restored: None,
                 ..entry
-            })?;
+            };
+            inner.append(thread, &unchanged)?;
             return Err(view::failed(error));
         }
         tracing::info!(%thread, folder = ?folder.root, files = files.len(), conflicts = planned.conflicts.len(), "files were restored");
@@ -128,9 +129,27 @@ fn later_entries(
         .iter()
         .position(|it| it.id.to_string() == request.checkpoint);
     let at = at.ok_or(CheckpointError::NoSuchCheckpoint)?;
-    let later = entries[at..].to_vec();
+    let reversed = reversed(&entries[at..]);
+    let folder = entries[at].folder.clone();
+    let mut later = entries[at..].to_vec();
+    // Changes elsewhere that were reversed since need not be reversed again.
+    later.retain(|it| it.folder == folder || !reversed.contains(&it.id));
     check_one_folder(&later)?;
     Ok(later)
+}
+
+/// Returns the ids of the checkpoints that later restores reversed, and of these restores.
+fn reversed(entries: &[LogEntry]) -> BTreeSet<u64> {
+    let mut reversed = BTreeSet::new();
+    for restore in entries.iter().rev() {
+        if let Some(oldest) = restore.restored
+            && !reversed.contains(&restore.id)
+        {
+            let range = entries.iter().map(|it| it.id);
+            reversed.extend(range.filter(|it| (oldest..=restore.id).contains(it)));
+        }
+    }
+    reversed
 }
 
 /// Rejects checkpoints of different folders.
@@ -254,5 +273,51 @@ fn conflict(
         known,
         now,
         reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use raddle_core::{Timestamp, TurnId};
+
+    use super::*;
+
+    /// Each case: the checkpoints, each with its folder and, of a restore, the one it reversed. Then
+    /// those that restoring the first one restores.
+    #[test]
+    fn reversed_changes_of_another_folder_do_not_count() {
+        for (all, expected) in [
+            ("1a 2a 3a=2", Ok("1 2 3")),
+            ("1a 2b 3b=2", Ok("1")),
+            ("1a 2b 3b=2 4a", Ok("1 4")),
+            ("1a 2b", Err(())),
+            ("1a 2b 3b=2 4b=3", Err(())),
+        ] {
+            let entries = all.split(' ').map(|it| LogEntry {
+                id: it[..1].parse().expect("a number"),
+                turn: Some(TurnId::from("t")).filter(|_| it.len() == 2),
+                restored: it.get(3..).map(|it| it.parse().expect("a number")),
+                folder: PathBuf::from(&it[1..2]),
+                at: Timestamp(0),
+                before: String::new(),
+                after: String::new(),
+                files: 1,
+                state: LogState::Complete,
+                base: None,
+                by_agent: Vec::new(),
+                unknown: Vec::new(),
+                gaps: Vec::new(),
+            });
+            let request = RestoreFiles {
+                checkpoint: "1".to_owned(),
+                overwrite: Vec::new(),
+            };
+            let later = later_entries(entries.collect(), &request);
+            let ids = later.map(|it| {
+                let ids: Vec<String> = it.iter().map(|it| it.id.to_string()).collect();
+                ids.join(" ")
+            });
+            assert_eq!(ids.map_err(|_| ()), expected.map(str::to_owned), "{all}");
+        }
     }
 }

@@ -145,13 +145,21 @@ impl CheckpointedTools {
     ) -> Result<Option<RunningTool>, CheckpointError> {
         let checkpoints = self.checkpoints.clone();
         let begin = self.checkpoints.blocking(move |inner| {
-            let Ok(root) = std::fs::canonicalize(&root) else {
+            let Ok(real) = std::fs::canonicalize(&root) else {
                 // The tool reports a missing folder.
                 return Ok(None);
             };
+            // What is there now may be no workspace of the thread.
+            if real != root {
+                return Err(CheckpointError::Failed(format!(
+                    "{} leads to {} now",
+                    root.display(),
+                    real.display()
+                )));
+            }
             if inner.is_too_wide(&root) {
                 return Err(CheckpointError::Failed(format!(
-                    "{} contains your whole home",
+                    "{} contains your home folder, or the files of Raddle",
                     root.display()
                 )));
             }

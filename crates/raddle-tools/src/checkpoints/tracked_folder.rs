@@ -5,19 +5,20 @@
 //! turns, its author is not known.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use raddle_core::{ThreadId, TurnId};
 use raddle_workspace::{
-    Error, NoFaults, PathChange, RetentionLimits, Snapshot, SnapshotLimits, Workspace,
-    WorkspacePath,
+    Error, NoFaults, PathChange, Snapshot, SnapshotLimits, Workspace, WorkspacePath,
 };
 
 use super::change_set::ChangeSet;
 use super::named_paths::NamedPaths;
+use super::tool_windows::{SharedWindows, ToolWindow};
 
 /// Tolerance of a stamp: the kernel's clock for files is late by up to one tick.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(50);
@@ -31,11 +32,8 @@ const RECENT_TIME: Duration = Duration::from_secs(1);
 /// The same, in durations of that walk.
 const RECENT_WALKS: u32 = 4;
 
-/// Name of the file whose time is that of the last pruning.
-const PRUNED: &str = "pruned";
-
-/// Time between two prunings.
-const PRUNE_INTERVAL: Duration = Duration::from_secs(24 * 3600);
+/// Name of the file that is locked while tools run, so that no other process restores files.
+const TOOLS: &str = "tools";
 
 pub(super) type TurnKey = (ThreadId, TurnId);
 
@@ -80,6 +78,12 @@ pub(super) struct TrackedTurn {
     background: Option<SystemTime>,
 }
 
+impl TrackedTurn {
+    fn is_unchanged(&self) -> bool {
+        self.background.is_none() && self.changes.paths().is_empty()
+    }
+}
+
 pub(super) struct TrackedFolder {
     pub workspace: Workspace,
     pub root: PathBuf,
@@ -90,11 +94,17 @@ pub(super) struct TrackedFolder {
     running: BTreeMap<u64, RunningTool>,
     next_tool: u64,
     turns: HashMap<TurnKey, TrackedTurn>,
+    windows: SharedWindows,
+    /// Start of the last look.
+    looked_at: SystemTime,
+    tools_file: PathBuf,
+    /// Locked in common with other processes while tools run.
+    tools_lock: Option<File>,
 }
 
 impl TrackedFolder {
     /// Opens a folder, and completes a restore that was interrupted there.
-    pub fn open(root: &Path, store: &Path) -> Result<Self, Error> {
+    pub fn open(root: &Path, store: &Path, windows: SharedWindows) -> Result<Self, Error> {
         let mut workspace = Workspace::open_waiting(root, store, SnapshotLimits::default())?;
         if let Some(outcome) = workspace.recover(&NoFaults)? {
             tracing::warn!(
@@ -103,17 +113,6 @@ impl TrackedFolder {
                 undone = outcome.is_undone,
                 "a restore of files that was interrupted is complete now"
             );
-        }
-        if is_due(&store.join(PRUNED)) {
-            let limits = RetentionLimits::default();
-            let pruned = workspace.prune(&limits, &BTreeSet::new(), SystemTime::now());
-            match pruned {
-                Ok(report) => {
-                    tracing::debug!(folder = ?root, removed = report.removed.len(), "old snapshots were removed");
-                }
-                Err(error) => tracing::warn!(folder = ?root, %error, "old snapshots remain"),
-            }
-            let _ = fs::write(store.join(PRUNED), b"");
         }
         let last = workspace.not_visited();
         workspace.unlock()?;
@@ -127,6 +126,10 @@ impl TrackedFolder {
             running: BTreeMap::new(),
             next_tool: 0,
             turns: HashMap::new(),
+            windows,
+            looked_at: SystemTime::now(),
+            tools_file: store.join(TOOLS),
+            tools_lock: None,
         })
     }
 
@@ -136,8 +139,48 @@ impl TrackedFolder {
     }
 
     /// Whether a tool of any turn runs here, or a command of one.
-    pub fn is_busy(&self) -> bool {
+    fn is_busy(&self) -> bool {
         !self.running.is_empty() || self.turns.values().any(|it| it.background.is_some())
+    }
+
+    /// Keeps tools of other processes from starting here until the result is dropped; `None` if a
+    /// tool runs here, around this folder or in it.
+    pub fn claim_idle(&self) -> io::Result<Option<File>> {
+        if self.is_busy() || self.windows.is_busy_around(&self.root) {
+            return Ok(None);
+        }
+        let file = self.open_tools_file()?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn open_tools_file(&self) -> io::Result<File> {
+        let options = &mut File::options();
+        let options = options.create(true).write(true).mode(0o600);
+        options.open(&self.tools_file)
+    }
+
+    /// Takes or releases the lock that tells other processes of running tools.
+    fn update_tools_lock(&mut self) {
+        let is_busy = self.is_busy();
+        if !is_busy {
+            self.tools_lock = None;
+        } else if self.tools_lock.is_none() {
+            // The store is locked, so no restore of another process has this lock now.
+            let locked = self.open_tools_file().and_then(|file| {
+                file.lock_shared()?;
+                Ok(file)
+            });
+            match locked {
+                Ok(file) => self.tools_lock = Some(file),
+                Err(error) => {
+                    tracing::warn!(folder = ?self.root, %error, "other processes may restore files meanwhile");
+                }
+            }
+        }
     }
 
     pub fn turn(&self, key: &TurnKey) -> Option<&TrackedTurn> {
@@ -166,15 +209,32 @@ impl TrackedFolder {
         turn.has_walked |= matches!(scope, Scope::Everything);
         let tool = self.next_tool;
         self.next_tool += 1;
+        let started = SystemTime::now();
         self.running.insert(
             tool,
             RunningTool {
                 turn: key.clone(),
-                started: SystemTime::now(),
+                started,
                 ended: None,
             },
         );
+        self.windows.open(ToolWindow {
+            root: self.root.clone(),
+            tool: Some(tool),
+            turn: key.clone(),
+            scope: scope.clone(),
+            started,
+            ended: None,
+        });
+        self.update_tools_lock();
         Ok(tool)
+    }
+
+    /// Sets the changes of a turn, which an earlier handle stored.
+    pub fn set_changes(&mut self, key: &TurnKey, changes: ChangeSet) {
+        if let Some(turn) = self.turns.get_mut(key) {
+            turn.changes = changes;
+        }
     }
 
     /// Notes that a tool ended at this time. `is_background`: a command of the turn runs on.
@@ -197,17 +257,46 @@ impl TrackedFolder {
             && let Some(turn) = self.turns.get_mut(&ended.turn)
         {
             // After a look that failed, the next one credits the changes.
+            let before = turn.background;
             turn.background = match is_background || looked.is_err() {
-                true => turn.background.or(Some(ended.started)),
+                true => before.or(Some(ended.started)),
                 false => None,
             };
+            match (before, turn.background) {
+                (None, Some(started)) => self.windows.open(ToolWindow {
+                    root: self.root.clone(),
+                    tool: None,
+                    turn: ended.turn.clone(),
+                    scope: Scope::Everything,
+                    started,
+                    ended: None,
+                }),
+                (Some(_), None) => self.close_window(None, &ended.turn),
+                (None, None) | (Some(_), Some(_)) => {}
+            }
+            self.close_window(Some(tool), &ended.turn);
         }
+        self.update_tools_lock();
         looked
+    }
+
+    fn close_window(&self, tool: Option<u64>, turn: &TurnKey) {
+        self.windows
+            .close(&self.root, tool, turn, SystemTime::now());
     }
 
     /// Forgets a tool that did not start.
     pub fn cancel(&mut self, tool: u64) {
-        self.running.remove(&tool);
+        let Some(cancelled) = self.running.remove(&tool) else {
+            return;
+        };
+        self.close_window(Some(tool), &cancelled.turn);
+        let is_running = self.running.values().any(|it| it.turn == cancelled.turn);
+        let turn = self.turns.get(&cancelled.turn);
+        if !is_running && turn.is_some_and(TrackedTurn::is_unchanged) {
+            self.turns.remove(&cancelled.turn);
+        }
+        self.update_tools_lock();
     }
 
     /// Ends a turn whose processes have ended, and returns its changes.
@@ -217,6 +306,8 @@ impl TrackedFolder {
             None => Ok(()),
         };
         let turn = self.turns.remove(key);
+        self.close_window(None, key);
+        self.update_tools_lock();
         looked.map(|()| turn.map(|it| it.changes))
     }
 
@@ -250,24 +341,26 @@ impl TrackedFolder {
 
     fn look(&mut self, scope: &Scope, author: Option<&TurnKey>) -> Result<(), Error> {
         let began = Instant::now();
+        let looked_at = SystemTime::now();
         let now = match scope {
             Scope::Everything => self.workspace.snapshot(&self.named.paths)?,
             Scope::Paths(paths) => self.workspace.update(&self.last, paths)?,
         };
         let mut credits: HashMap<TurnKey, TurnCredit> = HashMap::new();
         for change in self.last.changes(&now) {
-            let authors = match author {
-                Some(author) => vec![author.clone()],
+            let (authors, is_certain) = match author {
+                Some(author) => (vec![author.clone()], true),
                 None => self.authors_of(&change, &now),
             };
-            for turn in &authors {
-                let credit = credits.entry(turn.clone()).or_default();
+            for turn in authors {
+                let credit = credits.entry(turn).or_default();
                 credit.paths.insert(change.path.clone());
-                if authors.len() > 1 {
+                if !is_certain {
                     credit.unknown.insert(change.path.clone());
                 }
             }
         }
+        self.looked_at = looked_at;
         for (turn, credit) in credits {
             let Some(turn) = self.turns.get_mut(&turn) else {
                 continue;
@@ -286,12 +379,22 @@ impl TrackedFolder {
         Ok(())
     }
 
-    /// Returns the turns that had a tool running when a path was changed.
-    fn authors_of(&self, change: &PathChange, now: &Snapshot) -> Vec<TurnKey> {
+    /// Returns the turns that had a tool running here when a path was changed, and whether the
+    /// author is certain: one turn, by a clock that agrees with ours, and no tool of another folder.
+    fn authors_of(&self, change: &PathChange, now: &Snapshot) -> (Vec<TurnKey>, bool) {
         let at = match change.after {
             Some(_) => now.arrived_at(&change.path, &self.last),
             None => self.folder_changed_at(&change.path),
         };
+        // A change happened since the last look, unless the path was not covered then. A time before
+        // or after that is of another clock, such as that of a file server.
+        let is_possible = |at: &SystemTime| {
+            let tolerance = tolerance(*at);
+            let is_late = change.before.is_none() || *at + tolerance >= self.looked_at;
+            is_late && *at <= SystemTime::now() + tolerance
+        };
+        let is_believed = at.as_ref().is_none_or(is_possible);
+        let at = at.filter(is_possible);
         let was_running = |started: SystemTime, ended: Option<SystemTime>| {
             at.is_none_or(|at| {
                 let tolerance = tolerance(at);
@@ -306,7 +409,11 @@ impl TrackedFolder {
             was_running(started, None).then_some(key)
         });
         let authors: BTreeSet<&TurnKey> = tools.chain(background).collect();
-        authors.into_iter().cloned().collect()
+        let related = self
+            .windows
+            .related_authors(&self.root, &change.path, was_running);
+        let is_certain = is_believed && authors.len() == 1 && related.is_empty();
+        (authors.into_iter().cloned().collect(), is_certain)
     }
 
     /// Returns when an entry of the folder of a path was last added or removed.
@@ -324,6 +431,12 @@ impl TrackedFolder {
     }
 }
 
+impl Drop for TrackedFolder {
+    fn drop(&mut self) {
+        self.windows.close_all(&self.root, SystemTime::now());
+    }
+}
+
 fn tolerance(at: SystemTime) -> Duration {
     let since = at
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -338,9 +451,4 @@ fn tolerance(at: SystemTime) -> Duration {
 struct TurnCredit {
     paths: BTreeSet<WorkspacePath>,
     unknown: BTreeSet<WorkspacePath>,
-}
-
-fn is_due(marker: &Path) -> bool {
-    let modified = fs::metadata(marker).and_then(|it| it.modified());
-    modified.is_ok_and(|at| at.elapsed().is_ok_and(|it| it > PRUNE_INTERVAL)) || !marker.exists()
 }

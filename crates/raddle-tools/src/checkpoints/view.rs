@@ -9,7 +9,7 @@ use raddle_core::ports::{
 };
 use raddle_workspace::{
     Content, DiffLimits, EntryKind, Error, FileChange, FileChangeKind, FileHunk, FileSide, Gap,
-    GapReason, WorkspaceDiff,
+    GapReason, WorkspaceDiff, has_snapshot,
 };
 
 use super::change_set::ChangeSet;
@@ -33,12 +33,11 @@ pub(super) fn disk_failed(error: io::Error) -> CheckpointError {
 }
 
 pub(super) fn checkpoint(inner: &Inner, entry: &LogEntry) -> Checkpoint {
-    let is_stored = inner.with_folder(&entry.folder, |folder| {
-        let mut ids = [&entry.before, &entry.after].into_iter();
-        Ok(ids.all(|it| snapshot_id(it).is_some_and(|it| folder.workspace.has(it))))
-    });
+    let store = inner.store_of(&entry.folder);
+    let mut ids = [&entry.before, &entry.after].into_iter();
+    let is_stored = ids.all(|it| snapshot_id(it).is_some_and(|it| has_snapshot(&store, it)));
     let state = match (is_stored, entry.state) {
-        (Ok(false), _) => CheckpointState::Expired,
+        (false, _) => CheckpointState::Expired,
         (_, LogState::Open) => CheckpointState::Open,
         (_, LogState::Interrupted) => CheckpointState::Interrupted,
         (_, LogState::Complete) => CheckpointState::Complete,

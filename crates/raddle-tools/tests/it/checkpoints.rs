@@ -6,6 +6,7 @@
 //! | `run SCRIPT` | a command of the agent |
 //! | `leave SCRIPT` | a command that runs on after its call, until the turn ends |
 //! | `write PATH TEXT` | a file tool of the agent; no text deletes the file |
+//! | `nested-write PATH TEXT` | the same, of another thread whose workspace is the folder `sub` |
 //! | `user SCRIPT` | an edit of the user, long before the next step |
 //! | `turn` | the next turn |
 //! | `die SCRIPT` | a command during which the server dies |
@@ -124,6 +125,15 @@ impl TestThread {
                 let (path, text) = rest.split_once(' ').unwrap_or((rest, ""));
                 self.write(path, text).await;
             }
+            "nested-write" => {
+                let (path, text) = rest.split_once(' ').unwrap_or((rest, ""));
+                let folder = self.work.join("sub");
+                let work = std::mem::replace(&mut self.work, folder);
+                let thread = std::mem::replace(&mut self.thread, ThreadId::mint());
+                self.write(path, text).await;
+                self.tools.end_turn(self.thread, self.turn_id()).await;
+                (self.work, self.thread) = (work, thread);
+            }
             "user" => {
                 shell(&self.work, rest);
                 self.pass_time();
@@ -146,8 +156,10 @@ impl TestThread {
                     }
                 })
                 .await;
-                // The server is gone: nothing notes the end of the call, and another server begins.
-                std::mem::forget(running);
+                // The server is gone: outside of its runtime nothing notes the end of the call, and
+                // another server begins.
+                let dropping = std::thread::spawn(move || drop(running));
+                dropping.join().expect("no panic");
                 (self.checkpoints, self.tools) = Self::start(self.at.path(), &self.inner);
             }
             "list" => return self.list().await,
@@ -509,6 +521,25 @@ fn a_command_that_runs_on_belongs_to_its_turn_until_the_turn_ends() {
         Changed a
         > show cat a
         one
+        ",
+    );
+}
+
+#[test]
+fn a_change_of_a_thread_in_a_folder_within_has_no_known_author() {
+    check(
+        "
+        > user mkdir sub; echo one > sub/x; echo one > y
+        > leave echo two > y
+        > nested-write x two
+        > turn
+        > list
+        1 t1 Complete 2
+        > undo 1
+        Changed y
+        conflict sub/x AuthorUnknown
+        > show cat sub/x
+        two
         ",
     );
 }

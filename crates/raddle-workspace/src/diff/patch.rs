@@ -39,6 +39,16 @@ impl<'a> PatchWriter<'a> {
         self.text
     }
 
+    /// Returns the length of the patch so far.
+    pub fn bytes(&self) -> u64 {
+        self.text.len() as u64
+    }
+
+    /// Removes everything that was written.
+    pub fn clear(&mut self) {
+        self.text = Vec::new();
+    }
+
     /// Splits a change of kind, because git deletes the one and creates the other.
     fn halves(&self) -> Option<[Self; 2]> {
         let (before, after) = (self.before, self.after);

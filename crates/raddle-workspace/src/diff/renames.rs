@@ -16,6 +16,9 @@ const PAIRS_MAX: usize = 2_500;
 /// Maximum size of files that are compared by content.
 const BYTES_MAX: u64 = 1 << 20;
 
+/// Maximum size of all files that are compared by content, because they are in memory at once.
+const ALL_BYTES_MAX: u64 = 32 << 20;
+
 /// Joins deletions and additions that are renames. The result is sorted by path.
 pub(super) fn pair(
     changes: Vec<PathChange>,
@@ -56,7 +59,13 @@ pub(super) fn pair(
     }
     deleted.retain(|it| !sources.values().any(|taken| taken == it));
     added.retain(|it| !sources.contains_key(it));
-    if deleted.len() * added.len() <= PAIRS_MAX {
+    let size = |at: &usize| {
+        let change = &changes[*at];
+        let size = change.before.or(change.after).map_or(0, |it| it.size);
+        if size > BYTES_MAX { 0 } else { size }
+    };
+    let bytes: u64 = deleted.iter().chain(&added).map(size).sum();
+    if deleted.len() * added.len() <= PAIRS_MAX && bytes <= ALL_BYTES_MAX {
         let mut candidates = Vec::new();
         for from in &deleted {
             for to in &added {
@@ -101,10 +110,11 @@ fn score(from: &PathChange, to: &PathChange, contents: &mut Contents<'_>) -> Res
     if is_nested(from, to) || large > BYTES_MAX || small * 100 < large * SIMILARITY_MIN as u64 {
         return Ok(0);
     }
-    let old = contents.peek(&before.hash)?.to_vec();
-    let new = contents.peek(&after.hash)?;
+    contents.load(&before.hash)?;
+    contents.load(&after.hash)?;
+    let (old, new) = (contents.loaded(&before.hash), contents.loaded(&after.hash));
     if old.contains(&0) || new.contains(&0) {
         return Ok(0);
     }
-    Ok(similarity(&old, new))
+    Ok(similarity(old, new))
 }

@@ -108,13 +108,19 @@ pub(super) fn write_entry(
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = openat(folder, &part, flags, Mode::from_raw_mode(0o600));
     let mut file = File::from(opened.map_err(|it| disk(it.into()))?);
-    store.copy(&entry.hash, &mut file)?;
-    let written = file
-        .flush()
-        .and_then(|()| Ok(fchmod(&file, Mode::from_raw_mode(entry.mode))?))
-        .and_then(|()| file.sync_all())
-        .and_then(|()| Ok(renameat(folder, &part, folder, name)?));
-    written.map_err(disk)
+    let written = store.copy(&entry.hash, &mut file).and_then(|()| {
+        let written = file
+            .flush()
+            .and_then(|()| Ok(fchmod(&file, Mode::from_raw_mode(entry.mode))?))
+            .and_then(|()| file.sync_all())
+            .and_then(|()| Ok(renameat(folder, &part, folder, name)?));
+        written.map_err(disk)
+    });
+    if written.is_err() {
+        // A part of a large file would keep a full disk full.
+        let _ = unlinkat(folder, &part, AtFlags::empty());
+    }
+    written
 }
 
 /// Exchanges two entries, or moves the first where the system cannot exchange.

@@ -1,9 +1,12 @@
 //! The intent of a restore, stored before the first file is touched.
+//!
+//! Its file has the name of the phase. A rename needs no space, so a full disk does not keep a
+//! restore from being undone.
 
 use std::fs;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
@@ -12,20 +15,34 @@ use super::{RestorePlan, RestoreStep};
 use crate::store::{sync_folder_of, write_durably};
 use crate::{ContentHash, EntryKind, Error, FileEntry, WorkspacePath};
 
-/// Name of the file in the store.
-const NAME: &str = "restore";
-
-/// Which state all files shall have in the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Direction {
+/// Progress of a restore.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// New files are written to the staging folder. No file of the user was replaced.
+    Staging,
+    /// Files are replaced.
     Forward,
+    /// Files get back what they had.
     Back,
+}
+
+impl Phase {
+    const ALL: [Self; 3] = [Self::Staging, Self::Forward, Self::Back];
+
+    /// Path of the intent in the store.
+    fn path(self, store: &Path) -> PathBuf {
+        store.join(match self {
+            Self::Staging => "restore-staging",
+            Self::Forward => "restore",
+            Self::Back => "restore-back",
+        })
+    }
 }
 
 /// Everything that is needed to finish a restore or to undo it.
 #[derive(Clone, Debug)]
-pub(super) struct Intent {
-    pub direction: Direction,
+pub(crate) struct Intent {
+    pub(super) phase: Phase,
     /// Name of the staging folder, which nobody can guess: a workspace may hold any folder.
     pub staging: String,
     pub steps: Vec<RestoreStep>,
@@ -43,7 +60,7 @@ impl Intent {
                 .collect()
         };
         Self {
-            direction: Direction::Forward,
+            phase: Phase::Staging,
             staging: format!(
                 ".raddle-restore-{:016x}",
                 RandomState::new().build_hasher().finish()
@@ -55,56 +72,67 @@ impl Intent {
     }
 
     pub fn exists(store: &Path) -> bool {
-        store.join(NAME).exists()
+        Phase::ALL.iter().any(|it| it.path(store).exists())
     }
 
     /// Returns the stored intent, if a restore is under way.
     pub fn load(store: &Path) -> Result<Option<Self>, Error> {
-        let path = store.join(NAME);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::disk(&path, error)),
-        };
-        let stored: Option<StoredIntent> = serde_json::from_slice(&bytes).ok();
-        let intent = stored.and_then(StoredIntent::parse);
-        intent
-            .map(Some)
-            .ok_or_else(|| Error::damaged(&path, "the intent cannot be read"))
+        for phase in Phase::ALL {
+            let path = phase.path(store);
+            let bytes = match fs::read(&path) {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(Error::disk(&path, error)),
+            };
+            let stored: Option<StoredIntent> = serde_json::from_slice(&bytes).ok();
+            let intent = stored.and_then(|it| it.parse(phase));
+            let damaged = || Error::damaged(&path, "the intent cannot be read");
+            return intent.map(Some).ok_or_else(damaged);
+        }
+        Ok(None)
     }
 
     pub fn store(&self, store: &Path) -> Result<(), Error> {
-        let path = store.join(NAME);
+        let path = self.phase.path(store);
         let json = serde_json::to_vec(&StoredIntent::new(self));
         let json = json.map_err(|it| Error::disk(&path, io::Error::from(it)))?;
         write_durably(&path, &json)
     }
 
-    /// Removes the intent: the restore is complete.
-    pub fn remove(store: &Path) -> Result<(), Error> {
-        let path = store.join(NAME);
-        fs::remove_file(&path).map_err(|it| Error::disk(&path, it))?;
-        sync_folder_of(&path)
+    /// Stores that the restore is in another phase, and returns the intent of it.
+    pub(super) fn enter(&self, phase: Phase, store: &Path) -> Result<Self, Error> {
+        let (from, to) = (self.phase.path(store), phase.path(store));
+        let intent = Self {
+            phase,
+            ..self.clone()
+        };
+        match fs::rename(&from, &to) {
+            Ok(()) => sync_folder_of(&to)?,
+            // Its removal was not made durable.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => intent.store(store)?,
+            Err(error) => return Err(Error::disk(&to, error)),
+        }
+        Ok(intent)
     }
 
-    /// Returns the intent to undo this one.
-    pub fn reversed(&self) -> Self {
-        let direction = match self.direction {
-            Direction::Forward => Direction::Back,
-            Direction::Back => Direction::Forward,
-        };
-        Self {
-            direction,
-            ..self.clone()
+    /// Removes the intent of any phase: the restore is complete, or was given up.
+    pub fn remove(store: &Path) -> Result<(), Error> {
+        for path in Phase::ALL.map(|it| it.path(store)) {
+            match fs::remove_file(&path) {
+                Ok(()) => sync_folder_of(&path)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(Error::disk(&path, error)),
+            }
         }
+        Ok(())
     }
 
     /// Returns the steps in the direction of the intent: from what, to what.
     pub fn directed_steps(&self) -> Vec<RestoreStep> {
         let steps = self.steps.iter().cloned();
-        match self.direction {
-            Direction::Forward => steps.collect(),
-            Direction::Back => steps
+        match self.phase {
+            Phase::Staging | Phase::Forward => steps.collect(),
+            Phase::Back => steps
                 .map(|it| RestoreStep {
                     path: it.path,
                     now: it.then,
@@ -116,9 +144,9 @@ impl Intent {
 
     /// Returns the folders to remove and those to make, in the direction of the intent.
     pub fn directed_folders(&self) -> [&[(WorkspacePath, u32)]; 2] {
-        match self.direction {
-            Direction::Forward => [&self.folders_before, &self.folders_after],
-            Direction::Back => [&self.folders_after, &self.folders_before],
+        match self.phase {
+            Phase::Staging | Phase::Forward => [&self.folders_before, &self.folders_after],
+            Phase::Back => [&self.folders_after, &self.folders_before],
         }
     }
 }
@@ -126,7 +154,6 @@ impl Intent {
 #[derive(Serialize, Deserialize)]
 struct StoredIntent {
     version: u32,
-    direction: Direction,
     staging: String,
     steps: Vec<StoredStep>,
     folders_before: Vec<(String, u32)>,
@@ -164,7 +191,6 @@ impl StoredIntent {
         };
         Self {
             version: VERSION,
-            direction: intent.direction,
             staging: intent.staging.clone(),
             steps: intent.steps.iter().map(step).collect(),
             folders_before: folders(&intent.folders_before),
@@ -172,7 +198,7 @@ impl StoredIntent {
         }
     }
 
-    fn parse(self) -> Option<Intent> {
+    fn parse(self, phase: Phase) -> Option<Intent> {
         let entry = |it: Option<StoredEntry>| match it {
             Some(it) => it.parse().map(Some),
             None => Some(None),
@@ -191,7 +217,7 @@ impl StoredIntent {
             parsed.collect::<Option<Vec<_>>>()
         };
         Some(Intent {
-            direction: self.direction,
+            phase,
             staging: self.staging,
             steps: self.steps.into_iter().map(step).collect::<Option<_>>()?,
             folders_before: folders(self.folders_before)?,

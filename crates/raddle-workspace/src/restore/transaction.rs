@@ -1,13 +1,16 @@
 //! The transaction of a restore.
 //!
-//! 1. The intent is stored.
+//! 1. The intent is stored, as one that has replaced nothing.
 //! 2. The new files are written to a staging folder in the workspace, which needs all the space.
-//! 3. Each file is exchanged with the staged one, and what was displaced is compared with the plan.
+//! 3. The intent is stored as one that may have replaced files. Each file is exchanged with the
+//!    staged one, and what was displaced is compared with the plan.
 //! 4. The folders are synchronised, the staging folder is removed, and then the intent: the restore
 //!    is complete.
 //!
-//! After a failure, the intent to undo is stored first, and carried out like any other. After the
-//! death of the process, the stored intent is carried out from the start; what is done is skipped.
+//! After a failure before the third part, the staging folder and the intent are removed, which needs
+//! no space. After a later one, the intent to undo is stored, and carried out like any other. After
+//! the death of the process, an intent that has replaced nothing is given up; another one is carried
+//! out from the start, and what is done is skipped.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -20,7 +23,7 @@ use rustix::io::Errno;
 
 use super::disk::{self, Occupant};
 use super::faults::Faults;
-use super::intent::{Direction, Intent};
+use super::intent::{Intent, Phase};
 use super::{RestoreOutcome, RestoreStep};
 use crate::error::is_absent;
 use crate::opened::{open_folder, open_parent};
@@ -43,25 +46,39 @@ pub(super) fn run(
     faults: &dyn Faults,
 ) -> Result<(), Error> {
     let store = workspace.store.folder();
-    reach(faults, "store the intent")?;
-    if let Err(error) = intent.store(store) {
-        // It may be there although it may not last.
-        if Intent::exists(store) {
-            Intent::remove(store)?;
+    let mut transaction = Transaction::new(workspace, intent, faults, OnConflict::Stop);
+    let staged = reach(faults, "store the intent")
+        .and_then(|()| intent.store(store))
+        .and_then(|()| transaction.stage_all())
+        .and_then(|staged| {
+            reach(faults, "store that files are replaced")?;
+            Ok((staged, intent.enter(Phase::Forward, store)?))
+        });
+    let (staged, intent) = match staged {
+        Ok(staged) => staged,
+        Err(error) => {
+            transaction.give_up()?;
+            return Err(not_restored(error));
         }
-        return Err(error);
-    }
-    let Err(error) = Transaction::new(workspace, intent, faults, OnConflict::Stop).run() else {
+    };
+    let Err(error) = transaction.replace_all(&staged) else {
         return Ok(());
     };
-    let back = intent.reversed();
     reach(faults, "store the intent to undo")?;
-    back.store(store)?;
+    let back = intent.enter(Phase::Back, store)?;
     Transaction::new(workspace, &back, faults, OnConflict::Skip).run()?;
-    Err(error)
+    Err(not_restored(error))
 }
 
-/// Completes an interrupted restore.
+/// Says of an error that all files are as before.
+fn not_restored(error: Error) -> Error {
+    match error {
+        Error::Changed(path) => Error::Changed(path),
+        error => Error::NotRestored(Box::new(error)),
+    }
+}
+
+/// Completes an interrupted restore, or undoes it.
 pub(super) fn recover(
     workspace: &Workspace,
     intent: Intent,
@@ -72,17 +89,20 @@ pub(super) fn recover(
         RestoreOutcome {
             restored: paths.filter(|it| !conflicts.contains(it)).collect(),
             conflicts: conflicts.into_iter().collect(),
-            is_undone: intent.direction == Direction::Back,
+            is_undone: intent.phase != Phase::Forward,
         }
     };
-    let first = Transaction::new(workspace, &intent, faults, OnConflict::Skip).run();
-    match first {
+    let first = Transaction::new(workspace, &intent, faults, OnConflict::Skip);
+    if intent.phase == Phase::Staging {
+        first.give_up()?;
+        return Ok(outcome(&intent, BTreeSet::new()));
+    }
+    match first.run() {
         Ok(conflicts) => Ok(outcome(&intent, conflicts)),
-        Err(error) if intent.direction == Direction::Back => Err(error),
+        Err(error) if intent.phase == Phase::Back => Err(error),
         Err(_) => {
-            let back = intent.reversed();
             reach(faults, "store the intent to undo")?;
-            back.store(workspace.store.folder())?;
+            let back = intent.enter(Phase::Back, workspace.store.folder())?;
             let conflicts = Transaction::new(workspace, &back, faults, OnConflict::Skip).run()?;
             Ok(outcome(&back, conflicts))
         }
@@ -93,6 +113,12 @@ fn reach(faults: &dyn Faults, point: &'static str) -> Result<(), Error> {
     faults
         .reach(point)
         .map_err(|it| Error::disk(point.as_ref(), it))
+}
+
+/// The staging folder, and the steps that are not done, with their numbers.
+struct Staged {
+    folder: OwnedFd,
+    open: Vec<(usize, RestoreStep)>,
 }
 
 struct Transaction<'a> {
@@ -125,16 +151,36 @@ impl<'a> Transaction<'a> {
 
     /// Runs the steps that are not done; returns the paths that are left alone.
     fn run(mut self) -> Result<BTreeSet<WorkspacePath>, Error> {
+        let staged = self.stage_all()?;
+        self.replace_all(&staged)?;
+        Ok(self.conflicts)
+    }
+
+    /// Makes everything ready that needs space, and replaces nothing.
+    fn stage_all(&mut self) -> Result<Staged, Error> {
         self.return_displaced()?;
         self.remove_staging()?;
         let open = self.open_steps()?;
-        let staging = self.stage(&open)?;
-        self.replace(&staging, &open)?;
+        let folder = self.stage(&open)?;
+        Ok(Staged { folder, open })
+    }
+
+    fn replace_all(&mut self, staged: &Staged) -> Result<(), Error> {
+        self.replace(&staged.folder, &staged.open)?;
         self.sync_folders()?;
         self.remove_staging()?;
-        reach(self.faults, "remove the intent")?;
-        Intent::remove(self.store.folder())?;
-        Ok(self.conflicts)
+        self.remove_intent()
+    }
+
+    /// Removes the traces of a restore that has replaced nothing.
+    fn give_up(&self) -> Result<(), Error> {
+        self.remove_staging()?;
+        self.remove_intent()
+    }
+
+    fn remove_intent(&self) -> Result<(), Error> {
+        self.fault("remove the intent")?;
+        Intent::remove(self.store.folder())
     }
 
     /// Puts back a content of the user that a dead process displaced before it looked at it.

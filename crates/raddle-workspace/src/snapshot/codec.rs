@@ -10,7 +10,7 @@ use super::{EntryKind, FileEntry, FolderNode, Gap, GapReason, Item, Node, Stamp,
 use crate::{ContentHash, WorkspacePath};
 
 /// First bytes of a snapshot. The last is the version of the form.
-const RECORD: &[u8] = b"raddle snapshot 1\n";
+const RECORD: &[u8] = b"raddle snapshot 2\n";
 
 /// First bytes of the cache of stamps.
 const CACHE: &[u8] = b"raddle stamps 1\n";
@@ -87,14 +87,23 @@ pub(crate) fn decode_folder<E>(
     Ok(Some(FolderNode { items, hash }))
 }
 
-pub(crate) fn encode_record(
-    root: ContentHash,
-    gaps: &[Gap],
-    named: &BTreeSet<WorkspacePath>,
-) -> Vec<u8> {
-    let mut bytes = RECORD.to_vec();
-    bytes.extend(root.as_bytes());
-    bytes.extend((gaps.len() as u64).to_le_bytes());
+/// Lists the contents that an encoded folder names; `true` for folders.
+pub(crate) fn decode_names(bytes: &[u8]) -> Option<Vec<(ContentHash, bool)>> {
+    let mut reader = Reader(bytes);
+    let mut contents = Vec::new();
+    while !reader.0.is_empty() {
+        contents.push(match reader.item()?.1 {
+            RawNode::Leaf(entry) => (entry.hash, false),
+            RawNode::Folder { hash, .. } => (hash, true),
+        });
+    }
+    Some(contents)
+}
+
+/// Encodes the gaps of a snapshot. They are a content of their own, because most snapshots have
+/// those of the one before.
+pub(crate) fn encode_gaps(gaps: &[Gap]) -> Vec<u8> {
+    let mut bytes = Vec::new();
     for gap in gaps {
         let reason = REASONS.iter().position(|it| *it == gap.reason).unwrap_or(0);
         bytes.push(reason as u8);
@@ -103,21 +112,13 @@ pub(crate) fn encode_record(
             gap.path.as_ref().map_or(b"", |it| it.as_bytes()),
         );
     }
-    bytes.extend((named.len() as u64).to_le_bytes());
-    for path in named {
-        put_bytes(&mut bytes, path.as_bytes());
-    }
     bytes
 }
 
-/// Root, gaps and named paths of a snapshot.
-pub(crate) type SnapshotRecord = (ContentHash, Vec<Gap>, BTreeSet<WorkspacePath>);
-
-pub(crate) fn decode_record(bytes: &[u8]) -> Option<SnapshotRecord> {
-    let mut reader = Reader(bytes.strip_prefix(RECORD)?);
-    let root = reader.hash()?;
+pub(crate) fn decode_gaps(bytes: &[u8]) -> Option<Vec<Gap>> {
+    let mut reader = Reader(bytes);
     let mut gaps = Vec::new();
-    for _ in 0..reader.u64()? {
+    while !reader.0.is_empty() {
         let reason = *REASONS.get(usize::from(reader.array::<1>()?[0]))?;
         let path = reader.bytes()?;
         let path = match path.is_empty() {
@@ -126,11 +127,38 @@ pub(crate) fn decode_record(bytes: &[u8]) -> Option<SnapshotRecord> {
         };
         gaps.push(Gap { path, reason });
     }
+    Some(gaps)
+}
+
+/// Stored form of a snapshot; the root and the gaps are contents of their own.
+pub(crate) struct SnapshotRecord {
+    pub root: ContentHash,
+    pub gaps: ContentHash,
+    pub named: BTreeSet<WorkspacePath>,
+}
+
+pub(crate) fn encode_record(
+    root: ContentHash,
+    gaps: ContentHash,
+    named: &BTreeSet<WorkspacePath>,
+) -> Vec<u8> {
+    let mut bytes = RECORD.to_vec();
+    bytes.extend(root.as_bytes());
+    bytes.extend(gaps.as_bytes());
+    for path in named {
+        put_bytes(&mut bytes, path.as_bytes());
+    }
+    bytes
+}
+
+pub(crate) fn decode_record(bytes: &[u8]) -> Option<SnapshotRecord> {
+    let mut reader = Reader(bytes.strip_prefix(RECORD)?);
+    let (root, gaps) = (reader.hash()?, reader.hash()?);
     let mut named = BTreeSet::new();
-    for _ in 0..reader.u64()? {
+    while !reader.0.is_empty() {
         named.insert(WorkspacePath::new(as_path(reader.bytes()?))?);
     }
-    reader.0.is_empty().then_some((root, gaps, named))
+    Some(SnapshotRecord { root, gaps, named })
 }
 
 fn as_path(bytes: &[u8]) -> &std::path::Path {

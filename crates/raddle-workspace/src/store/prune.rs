@@ -1,11 +1,17 @@
 //! Pruning: removes old snapshots, and the contents that only they had.
+//!
+//! The newest snapshots are looked at first. What one snapshot shares with a newer one is known
+//! then, so the work and the memory grow with the contents that stay, not with the snapshots.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::{Store, files, modified};
-use crate::snapshot::{FolderNode, Node};
+use super::{OnBusy, Store, files, modified};
+use crate::limits::DEPTH_MAX;
+use crate::restore::Intent;
+use crate::snapshot::{SnapshotRecord, decode_names};
 use crate::{ContentHash, Error, SnapshotId};
 
 /// Limits of what a store holds.
@@ -40,17 +46,45 @@ pub struct StoredSnapshot {
 pub struct PruneReport {
     /// The removed snapshots, oldest first.
     pub removed: Vec<SnapshotId>,
-    /// Bytes of the contents before.
+    /// Bytes of the store before.
     pub bytes_before: u64,
-    /// Bytes of the contents now.
+    /// Bytes of the store now.
     pub bytes_now: u64,
+    /// Number of folders that were read.
+    pub folders_read: u64,
 }
 
-/// Number of packs from which the small ones are joined.
-const PACKS_MAX: usize = 64;
+/// Number of small packs from which a pruning joins them.
+const PRUNED_PACKS_MAX: usize = 64;
+
+/// Number of small packs from which they are joined without a pruning: each keeps a file open.
+const PACKS_MAX: usize = 256;
+
+/// Suffix of a store that is being removed.
+const REMOVED: &str = ".removed";
 
 /// Packs below this size are joined.
 const SMALL_PACK_BYTES: u64 = 16 << 20;
+
+/// Removes snapshots of a store that exceed the limits, without the folder of its workspace. A store
+/// without snapshots is removed.
+///
+/// Fails with [`Error::Busy`] while a handle uses the store, and with [`Error::Interrupted`] if a
+/// restore must be completed first.
+pub fn prune_store(store: &Path, limits: &RetentionLimits) -> Result<PruneReport, Error> {
+    // Opening would create it.
+    fs::metadata(store).map_err(|it| Error::disk(store, it))?;
+    let mut opened = Store::open(store, OnBusy::Fail)?;
+    if Intent::exists(store) {
+        return Err(Error::Interrupted);
+    }
+    let mut report = opened.prune(limits, &BTreeSet::new(), SystemTime::now())?;
+    if opened.snapshots()?.is_empty() {
+        opened.remove()?;
+        report.bytes_now = 0;
+    }
+    Ok(report)
+}
 
 impl Store {
     /// Lists the snapshots, oldest first.
@@ -71,64 +105,77 @@ impl Store {
         Ok(snapshots)
     }
 
-    /// Bytes of all packs.
+    /// Bytes of all packs and snapshots.
     pub fn bytes(&self) -> u64 {
-        self.packs.iter().flatten().map(|it| it.bytes).sum()
+        let packs = self.packs.iter().flatten().map(|it| it.bytes);
+        let snapshots = files::list(&self.snapshots_folder()).unwrap_or_default();
+        let snapshots = snapshots.iter().filter_map(|it| fs::metadata(it).ok());
+        packs.chain(snapshots.map(|it| it.len())).sum()
     }
 
-    /// Removes snapshots beyond the limits, except those to `keep`, and contents without snapshot.
+    /// Removes snapshots beyond the limits, except those to `keep`, snapshots that cannot be read,
+    /// and contents without snapshot.
     pub fn prune(
         &mut self,
         limits: &RetentionLimits,
         keep: &BTreeSet<SnapshotId>,
         now: SystemTime,
     ) -> Result<PruneReport, Error> {
-        let mut report = PruneReport {
-            bytes_before: self.bytes(),
-            ..PruneReport::default()
-        };
-        let mut live = HashMap::new();
-        let mut rest = Vec::new();
-        for stored in self.snapshots()? {
+        let bytes_before = self.bytes();
+        let mut snapshots = self.snapshots()?;
+        // Those to keep first, so that they count before any other; then the newest.
+        snapshots.reverse();
+        snapshots.sort_by_key(|it| !keep.contains(&it.id));
+        let mut live = LiveContents::new(self);
+        let mut removed = Vec::new();
+        let mut is_full = false;
+        for stored in snapshots {
+            let is_kept = keep.contains(&stored.id);
             let age = now.duration_since(stored.taken).unwrap_or_default();
-            if age > limits.age_max && !keep.contains(&stored.id) {
-                self.remove_snapshot(stored.id)?;
-                report.removed.push(stored.id);
-                continue;
-            }
-            let contents = self.contents_of(stored.id)?;
-            for hash in &contents {
-                *live.entry(*hash).or_insert(0u32) += 1;
-            }
-            rest.push((stored.id, contents));
-        }
-        let stored_bytes = |store: &Self, live: &HashMap<ContentHash, u32>| -> u64 {
-            let locations = live.keys().filter_map(|it| store.index.get(it));
-            locations.map(|(_, it)| it.stored).sum()
-        };
-        let mut bytes = stored_bytes(self, &live);
-        for (id, contents) in rest {
-            if bytes <= limits.bytes_max {
-                break;
-            }
-            if keep.contains(&id) {
-                continue;
-            }
-            self.remove_snapshot(id)?;
-            report.removed.push(id);
-            for hash in contents {
-                if let Some(count) = live.get_mut(&hash) {
-                    *count -= 1;
-                    if *count == 0 {
-                        live.remove(&hash);
+            let is_readable = (is_kept || age <= limits.age_max && !is_full)
+                && match live.add(stored.id) {
+                    Ok(()) => true,
+                    Err(error @ (Error::Damaged { .. } | Error::NoContent(_))) => {
+                        tracing::warn!(snapshot = %stored.id, %error, "a damaged snapshot is removed");
+                        false
                     }
-                }
+                    Err(error) => return Err(error),
+                };
+            is_full |= is_readable && !is_kept && live.bytes() > limits.bytes_max;
+            if is_readable && (is_kept || !is_full) {
+                live.accept();
+            } else {
+                live.reject();
+                removed.push(stored.id);
             }
-            bytes = stored_bytes(self, &live);
         }
-        self.sweep(&live.into_keys().collect())?;
-        report.bytes_now = self.bytes();
-        Ok(report)
+        let (live, folders_read) = (live.contents, live.folders_read);
+        removed.reverse();
+        for id in &removed {
+            self.remove_snapshot(*id)?;
+        }
+        self.sweep(&live, PRUNED_PACKS_MAX)?;
+        Ok(PruneReport {
+            removed,
+            bytes_before,
+            bytes_now: self.bytes(),
+            folders_read,
+        })
+    }
+
+    /// Removes the store. It is renamed first, so that a handle that waits for the lock finds either
+    /// this store or none.
+    fn remove(self) -> Result<(), Error> {
+        let disk = |it| Error::disk(&self.folder, it);
+        let mut removed = self.folder.clone().into_os_string();
+        removed.push(REMOVED);
+        let removed = PathBuf::from(removed);
+        if removed.exists() {
+            fs::remove_dir_all(&removed).map_err(disk)?;
+        }
+        fs::rename(&self.folder, &removed)
+            .and_then(|()| fs::remove_dir_all(&removed))
+            .map_err(disk)
     }
 
     fn remove_snapshot(&self, id: SnapshotId) -> Result<(), Error> {
@@ -136,21 +183,30 @@ impl Store {
         fs::remove_file(&path).map_err(|it| Error::disk(&path, it))
     }
 
-    fn contents_of(&self, id: SnapshotId) -> Result<HashSet<ContentHash>, Error> {
-        let mut contents = HashSet::new();
-        collect(&self.snapshot(id)?.root, &mut contents);
-        Ok(contents)
+    /// Joins the small packs if there are many.
+    pub(super) fn join_packs(&mut self) -> Result<(), Error> {
+        if self.small_packs() <= PACKS_MAX {
+            return Ok(());
+        }
+        let all = self.index.keys().copied().collect();
+        self.sweep(&all, PACKS_MAX)
     }
 
-    /// Copies the live contents of packs that are mostly dead or small, and removes those packs.
-    fn sweep(&mut self, live: &HashSet<ContentHash>) -> Result<(), Error> {
+    fn small_packs(&self) -> usize {
+        let packs = self.packs.iter().flatten();
+        packs.filter(|it| it.bytes < SMALL_PACK_BYTES).count()
+    }
+
+    /// Copies the live contents of packs that are mostly dead, and of small ones if there are more
+    /// than that, and removes those packs.
+    fn sweep(&mut self, live: &HashSet<ContentHash>, small_max: usize) -> Result<(), Error> {
         let mut live_bytes = vec![0; self.packs.len()];
         for hash in live {
             if let Some((number, location)) = self.index.get(hash) {
                 live_bytes[*number] += location.stored;
             }
         }
-        let is_many = self.packs.len() > PACKS_MAX;
+        let is_many = self.small_packs() > small_max;
         let packs = self.packs.iter().enumerate();
         let dead = packs.filter_map(|(number, pack)| {
             let bytes = pack.as_ref()?.bytes;
@@ -168,6 +224,10 @@ impl Store {
             }
         }
         let new = writer.finish()?;
+        self.index.retain(|_, (number, _)| !dead.contains(number));
+        if let Some(path) = &new {
+            self.add_pack(path)?;
+        }
         // The copies are durable, so the originals may go.
         for number in &dead {
             let Some(pack) = self.packs[*number].take() else {
@@ -177,24 +237,101 @@ impl Store {
                 fs::remove_file(&pack.path).map_err(|it| Error::disk(&pack.path, it))?;
             }
         }
-        self.index.retain(|_, (number, _)| !dead.contains(number));
-        match new {
-            Some(path) => self.add_pack(&path),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 
-fn collect(folder: &FolderNode, contents: &mut HashSet<ContentHash>) {
-    if !contents.insert(folder.hash) {
-        return;
-    }
-    for item in &folder.items {
-        match &item.node {
-            Node::Leaf(entry) => {
-                contents.insert(entry.hash);
-            }
-            Node::Folder { folder, .. } => collect(folder, contents),
+/// The contents of the snapshots that stay.
+struct LiveContents<'a> {
+    store: &'a Store,
+    contents: HashSet<ContentHash>,
+    /// The folders whose contents are live. A file may have the bytes of a folder, so `contents`
+    /// does not tell.
+    folders: HashSet<ContentHash>,
+    /// The contents that the last snapshot added, and whether each was added as a folder.
+    added: Vec<(ContentHash, bool)>,
+    /// Stored bytes of all contents.
+    content_bytes: u64,
+    /// Bytes of the records of accepted snapshots, and of the last one.
+    record_bytes: [u64; 2],
+    folders_read: u64,
+}
+
+impl<'a> LiveContents<'a> {
+    fn new(store: &'a Store) -> Self {
+        Self {
+            store,
+            contents: HashSet::new(),
+            folders: HashSet::new(),
+            added: Vec::new(),
+            content_bytes: 0,
+            record_bytes: [0, 0],
+            folders_read: 0,
         }
+    }
+
+    /// Adds the contents of a snapshot, which is then accepted or rejected.
+    fn add(&mut self, id: SnapshotId) -> Result<(), Error> {
+        let SnapshotRecord { root, gaps, .. } = self.store.record(id)?;
+        if !self.store.contains(&gaps) {
+            return Err(Error::NoContent(gaps));
+        }
+        let metadata = fs::metadata(self.store.snapshot_path(id));
+        self.record_bytes[1] = metadata.map_or(0, |it| it.len());
+        self.content(gaps);
+        self.folder(root, 0)
+    }
+
+    /// Bytes of the accepted snapshots and the last one.
+    fn bytes(&self) -> u64 {
+        self.content_bytes + self.record_bytes[0] + self.record_bytes[1]
+    }
+
+    fn accept(&mut self) {
+        self.record_bytes = [self.record_bytes[0] + self.record_bytes[1], 0];
+        self.added.clear();
+    }
+
+    /// Takes back what the last snapshot added.
+    fn reject(&mut self) {
+        self.record_bytes[1] = 0;
+        for (hash, is_folder) in std::mem::take(&mut self.added) {
+            if is_folder {
+                self.folders.remove(&hash);
+            } else if self.contents.remove(&hash) {
+                self.content_bytes -= self.stored_bytes(&hash);
+            }
+        }
+    }
+
+    fn folder(&mut self, hash: ContentHash, depth: usize) -> Result<(), Error> {
+        if !self.folders.insert(hash) {
+            return Ok(());
+        }
+        self.added.push((hash, true));
+        self.content(hash);
+        self.folders_read += 1;
+        let bytes = self.store.read(&hash)?;
+        let names = decode_names(&bytes).filter(|_| depth <= DEPTH_MAX);
+        let damaged = || Error::damaged(&self.store.folder, "a folder cannot be read");
+        for (hash, is_folder) in names.ok_or_else(damaged)? {
+            match is_folder {
+                true => self.folder(hash, depth + 1)?,
+                false => self.content(hash),
+            }
+        }
+        Ok(())
+    }
+
+    fn content(&mut self, hash: ContentHash) {
+        if self.contents.insert(hash) {
+            self.added.push((hash, false));
+            self.content_bytes += self.stored_bytes(&hash);
+        }
+    }
+
+    fn stored_bytes(&self, hash: &ContentHash) -> u64 {
+        let located = self.store.index.get(hash);
+        located.map_or(0, |(_, it)| it.stored)
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use raddle_workspace::{Content, DiffLimits, FileChangeKind, WorkspaceDiff};
 
-use crate::fixture::{Fixture, check_with_git, git_apply, paths, snapshot};
+use crate::fixture::{Fixture, check_with_git, git_apply, path, paths, snapshot};
 
 /// Describes each change: kind, paths, and what became of the content.
 fn described(diff: &WorkspaceDiff) -> Vec<String> {
@@ -282,6 +282,7 @@ fn large_contents_are_omitted_and_say_so() {
     let limits = DiffLimits {
         text_bytes_max: 504,
         binary_bytes_max: 100,
+        ..DiffLimits::default()
     };
     let diff = workspace
         .diff_within(&before, &after, &limits)
@@ -297,6 +298,57 @@ fn large_contents_are_omitted_and_say_so() {
     );
     // It is not applied in part.
     assert!(!git_apply(&at.folder, text.as_bytes(), &[]).status.success());
+}
+
+#[test]
+fn patches_together_have_a_limit() {
+    let at = Fixture::new();
+    at.write("c", "x\n");
+    let mut workspace = at.open();
+    let before = snapshot(&mut workspace);
+    at.write("a", "line\n".repeat(60));
+    // Too large by its size alone, so the files after it have their patches.
+    at.write("b", "line\n".repeat(400));
+    at.write("c", "line\n".repeat(50));
+    at.write("d", "line\n".repeat(390));
+    at.write("e", "x\n");
+    let after = snapshot(&mut workspace);
+    let limits = DiffLimits {
+        total_bytes_max: 1_800,
+        ..DiffLimits::default()
+    };
+    let diff = workspace
+        .diff_within(&before, &after, &limits)
+        .expect("a diff");
+    let expected = [
+        "Added a: 1 hunks",
+        "Added b: omitted",
+        "Modified c: 1 hunks",
+        "Added d: omitted",
+        "Added e: 1 hunks",
+    ];
+    assert_eq!(described(&diff), expected);
+    let shown = diff
+        .files
+        .iter()
+        .filter(|it| it.content != Content::Omitted);
+    let bytes: usize = shown.map(|it| it.patch.len()).sum();
+    assert!(bytes < 1_800, "{bytes}");
+    assert!(!git_apply(&at.folder, &diff.unified(), &[]).status.success());
+
+    // A patch that proves too large only when it is made ends the diff.
+    at.write("c", "LINE\n".repeat(50));
+    at.write("f", "x\n");
+    let last = snapshot(&mut workspace);
+    let limits = DiffLimits {
+        total_bytes_max: 300,
+        ..limits
+    };
+    let diff = workspace
+        .diff_within(&after, &last, &limits)
+        .expect("a diff");
+    let expected = ["Modified c: omitted", "Added f: omitted"];
+    assert_eq!(described(&diff), expected);
 }
 
 #[test]
@@ -342,4 +394,80 @@ fn ignored_file_that_the_agent_wrote_shows() {
     assert_eq!(described(&diff), ["Added dist/new: 1 hunks"]);
     assert_eq!(diff.gaps.len(), 1);
     assert_eq!(diff.files[0].kind, FileChangeKind::Added);
+}
+
+#[test]
+fn new_rule_hides_no_change_of_a_covered_file() {
+    // Rules before and after, and the changes that show besides those of the covered files.
+    let cases: [(Option<&str>, &str, &[&str]); 5] = [
+        (None, "*\n", &[]),
+        (
+            None,
+            "/folder/\nchanged\ndeleted\nbecomes*\nnew\n",
+            &["Added .gitignore: 1 hunks"],
+        ),
+        (Some("*.o\n"), "*\n", &["Modified .gitignore: 1 hunks"]),
+        (Some("new\n"), "*\nnew\n", &["Modified .gitignore: 1 hunks"]),
+        (Some("*.o\nnew\n"), "*.o\nnew\n", &[]),
+    ];
+    for (rules_before, rules_after, shown) in cases {
+        for is_reopened in [false, true] {
+            let at = Fixture::new();
+            let covered = [
+                "becomes a folder",
+                "becomes a file/inner",
+                "changed",
+                "deleted",
+                "folder/changed",
+                "folder/deleted",
+                "folder/gone/inner",
+                "unchanged",
+            ];
+            for name in covered {
+                at.write(name, format!("{name}\n"));
+            }
+            at.write("folder/before.o", "ignored in some cases\n");
+            if let Some(rules) = rules_before {
+                at.write(".gitignore", rules);
+            }
+            let mut workspace = at.open();
+            let before = snapshot(&mut workspace);
+            if is_reopened {
+                drop(workspace);
+                workspace = at.open();
+            }
+            at.write(".gitignore", rules_after);
+            at.write("changed", "by the agent\n");
+            at.write("folder/changed", "by the agent too\n");
+            at.write("new", "not covered\n");
+            at.remove("deleted");
+            at.remove("folder/deleted");
+            fs::remove_dir_all(at.path("folder/gone")).expect("a folder");
+            at.remove("becomes a folder");
+            fs::create_dir(at.path("becomes a folder")).expect("a folder");
+            fs::remove_dir_all(at.path("becomes a file")).expect("a folder");
+            at.write("becomes a file", "not covered before\n");
+            let after = snapshot(&mut workspace);
+            let diff = workspace.diff(&before, &after).expect("a diff");
+            let mut expected = vec![
+                "Added becomes a file: 1 hunks",
+                "Deleted becomes a file/inner: 1 hunks",
+                "Deleted becomes a folder: 1 hunks",
+                "Modified changed: 1 hunks",
+                "Deleted deleted: 1 hunks",
+                "Modified folder/changed: 1 hunks",
+                "Deleted folder/deleted: 1 hunks",
+                "Deleted folder/gone/inner: 1 hunks",
+            ];
+            expected.splice(0..0, shown.iter().copied());
+            assert_eq!(described(&diff), expected, "{rules_after}");
+            let is_gap = |it: &str| diff.gaps.iter().any(|gap| gap.path == Some(path(it)));
+            assert!(is_gap("new") && !is_gap("changed"), "{:?}", diff.gaps);
+            // A third look sees the same files.
+            at.write("changed", "again\n");
+            let last = snapshot(&mut workspace);
+            let diff = workspace.diff(&after, &last).expect("a diff");
+            assert_eq!(described(&diff), ["Modified changed: 1 hunks"]);
+        }
+    }
 }

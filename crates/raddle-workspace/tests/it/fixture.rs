@@ -27,7 +27,8 @@ impl Fixture {
             false => TempDir::new(),
         };
         let at = at.expect("a folder");
-        let folder = at.path().join("project");
+        let real = at.path().canonicalize().expect("a path");
+        let folder = real.join("project");
         fs::create_dir(&folder).expect("a folder");
         Self { at, folder }
     }

@@ -1,6 +1,6 @@
 //! Plans, conflicts, the death of the process at every step, and disks that fail.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -14,15 +14,39 @@ use raddle_workspace::{
 use crate::fixture::{Fixture, FolderState, changed_paths, path, paths, snapshot};
 
 /// Kind of the fault at a step.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FaultKind {
+    /// The process dies.
     Death,
+    /// One change fails.
     FullDisk,
+    /// Every change that needs space fails from then on.
+    StaysFull,
+    /// Every change fails from then on.
+    StaysBroken,
 }
+
+/// The changes that need space.
+const NEED_SPACE: [&str; 4] = [
+    "store the intent",
+    "make the staging folder",
+    "stage a file",
+    "make a folder",
+];
+
+/// The changes of the user's files.
+const REPLACE: [&str; 4] = [
+    "remove a file",
+    "remove a folder",
+    "make a folder",
+    "replace a file",
+];
 
 struct FaultAt {
     kind: FaultKind,
-    steps_left: RefCell<Option<usize>>,
+    steps_left: Cell<usize>,
+    has_happened: Cell<bool>,
+    /// The changes that were made.
     points: RefCell<Vec<&'static str>>,
 }
 
@@ -30,34 +54,39 @@ impl FaultAt {
     fn new(kind: FaultKind, step: usize) -> Self {
         Self {
             kind,
-            steps_left: RefCell::new(Some(step)),
+            steps_left: Cell::new(step),
+            has_happened: Cell::new(false),
             points: RefCell::default(),
         }
     }
 
     /// Reports whether the fault happened.
     fn has_happened(&self) -> bool {
-        self.steps_left.borrow().is_none()
+        self.has_happened.get()
+    }
+
+    fn happens(&self, point: &'static str) -> bool {
+        let left = self.steps_left.get();
+        self.steps_left.set(left.saturating_sub(1));
+        left == 0
+            && match self.kind {
+                FaultKind::Death | FaultKind::FullDisk => !self.has_happened(),
+                FaultKind::StaysFull => NEED_SPACE.contains(&point),
+                FaultKind::StaysBroken => true,
+            }
     }
 }
 
 impl Faults for FaultAt {
     fn reach(&self, point: &'static str) -> io::Result<()> {
-        self.points.borrow_mut().push(point);
-        let left = *self.steps_left.borrow();
-        match left {
-            Some(0) => {
-                *self.steps_left.borrow_mut() = None;
-                match self.kind {
-                    FaultKind::Death => panic!("the process dies: {point}"),
-                    FaultKind::FullDisk => Err(io::ErrorKind::StorageFull.into()),
-                }
-            }
-            Some(steps) => {
-                *self.steps_left.borrow_mut() = Some(steps - 1);
-                Ok(())
-            }
-            None => Ok(()),
+        if !self.happens(point) {
+            self.points.borrow_mut().push(point);
+            return Ok(());
+        }
+        self.has_happened.set(true);
+        match self.kind {
+            FaultKind::Death => panic!("the process dies: {point}"),
+            _ => Err(io::ErrorKind::StorageFull.into()),
         }
     }
 }
@@ -226,8 +255,13 @@ fn run_with_fault(kind: FaultKind, step: usize) -> (Fixture, [FolderState; 2], F
     let planned = plan(&mut workspace, (&before, &after), &changed, &[]);
     let faults = FaultAt::new(kind, step);
     let result = catch_unwind(AssertUnwindSafe(|| workspace.restore(&planned, &faults)));
-    if kind == FaultKind::FullDisk {
-        assert_eq!(result.expect("no panic").is_err(), faults.has_happened());
+    if kind != FaultKind::Death {
+        let error = result.expect("no panic").err();
+        assert_eq!(error.is_some(), faults.has_happened());
+        // The error says so if nothing remains to be done.
+        let is_clean = workspace.snapshot(&BTreeSet::new()).is_ok();
+        let says_so = matches!(error, None | Some(Error::NotRestored(_)));
+        assert_eq!(says_so, is_clean, "{kind:?} {step}: {error:?}");
     }
     let copy = Fixture::new();
     prepare_old(&copy);
@@ -284,6 +318,47 @@ fn full_disk_at_any_step_leaves_the_state_from_before() {
         drop(workspace);
         assert_eq!(at.open().recover(&NoFaults).expect("a recovery"), None);
         if !has_failed {
+            break;
+        }
+    }
+}
+
+#[test]
+fn full_disk_that_stays_full_leaves_the_state_from_before() {
+    for step in 0.. {
+        let (at, [old, new], faults, workspace) = run_with_fault(FaultKind::StaysFull, step);
+        let has_replaced = REPLACE.iter().any(|it| faults.points.borrow().contains(it));
+        drop(workspace);
+        let recovered = at.open().recover(&NoFaults).expect("a recovery");
+        if !faults.has_happened() {
+            assert_eq!((at.state(), recovered), (old, None));
+            break;
+        }
+        // A disk that filled up later delays the undoing, and never completes the restore.
+        assert!(
+            recovered.is_none_or(|it| has_replaced && it.is_undone),
+            "{step}"
+        );
+        assert_eq!(at.state(), new, "{step}");
+        let staging = folders(&at).into_iter().find(|it| it.contains(".raddle-"));
+        assert_eq!(staging, None, "{step}");
+    }
+}
+
+#[test]
+fn restore_that_replaced_nothing_is_undone_after_any_failure() {
+    for step in 0.. {
+        let (at, [old, new], faults, workspace) = run_with_fault(FaultKind::StaysBroken, step);
+        let has_replaced = REPLACE.iter().any(|it| faults.points.borrow().contains(it));
+        drop(workspace);
+        let recovered = at.open().recover(&NoFaults).expect("a recovery");
+        if has_replaced {
+            assert!([old, new].contains(&at.state()), "{step}");
+        } else {
+            assert_eq!(at.state(), new, "{step}");
+            assert!(recovered.is_none_or(|it| it.is_undone), "{step}");
+        }
+        if !faults.has_happened() {
             break;
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use raddle_workspace::{
-    EntryKind, Error, GapReason, RetentionLimits, Snapshot, SnapshotLimits, Workspace,
+    EntryKind, Error, GapReason, RetentionLimits, Snapshot, SnapshotLimits, Workspace, prune_store,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -459,4 +459,187 @@ fn pruning_by_age_and_size_keeps_what_is_needed() {
         workspace.content(&entry.hash).expect("content").len(),
         8_000
     );
+}
+
+#[test]
+fn pruning_reads_each_folder_once() {
+    const FOLDERS: u64 = 30;
+    const SNAPSHOTS: u64 = 20;
+    let at = Fixture::new();
+    for number in 0..FOLDERS {
+        at.write(format!("folder-{number}/file"), format!("{number}"));
+    }
+    let mut workspace = at.open();
+    for number in 0..SNAPSHOTS {
+        at.write("folder-0/file", format!("changed {number}"));
+        snapshot(&mut workspace);
+    }
+    let prune = |workspace: &mut Workspace, limits: RetentionLimits| {
+        let pruned = workspace.prune(&limits, &BTreeSet::new(), SystemTime::now());
+        pruned.expect("a pruning")
+    };
+    let report = prune(&mut workspace, RetentionLimits::default());
+    assert!(report.removed.is_empty(), "{report:?}");
+    // Each snapshot has a root and a changed folder of its own.
+    assert_eq!(report.folders_read, FOLDERS - 1 + 2 * SNAPSHOTS);
+    // Older snapshots are not read once the newer ones fill the store.
+    let bytes_max = report.bytes_now / 3;
+    let report = prune(
+        &mut workspace,
+        RetentionLimits {
+            bytes_max,
+            ..RetentionLimits::default()
+        },
+    );
+    let stay = SNAPSHOTS - report.removed.len() as u64;
+    assert!(stay > 0 && stay < SNAPSHOTS, "{report:?}");
+    assert!(
+        report.folders_read <= FOLDERS - 1 + 2 * (stay + 1),
+        "{report:?}"
+    );
+}
+
+#[test]
+fn pruning_removes_a_damaged_snapshot_and_goes_on() {
+    let at = Fixture::new();
+    let mut workspace = at.open();
+    let mut taken = Vec::new();
+    for content in ["one", "two", "three"] {
+        at.write("file", content);
+        taken.push(snapshot(&mut workspace));
+    }
+    let damaged = taken[1].id();
+    fs::write(at.store().join(format!("snapshots/{damaged}")), "damaged").expect("a record");
+    let limits = RetentionLimits::default();
+    let pruned = workspace.prune(&limits, &BTreeSet::from([damaged]), SystemTime::now());
+    assert_eq!(pruned.expect("a pruning").removed, [damaged]);
+    for whole in [&taken[0], &taken[2]] {
+        let loaded = workspace.load(whole.id()).expect("the snapshot");
+        assert_eq!(loaded.entries(), whole.entries());
+    }
+}
+
+#[test]
+fn pruning_keeps_a_folder_that_is_also_the_content_of_a_file() {
+    let at = Fixture::new();
+    at.write("folder/inner", "the content");
+    at.chmod("folder/inner", 0o644);
+    // The stored form of that folder, in a file that a walk meets before it.
+    let mut form = vec![0u8];
+    form.extend(0o644u32.to_le_bytes());
+    form.extend(11u64.to_le_bytes());
+    form.extend(raddle_workspace::ContentHash::of(b"the content").as_bytes());
+    form.extend(5u32.to_le_bytes());
+    form.extend(b"inner");
+    at.write("copy", &form);
+    let mut workspace = at.open();
+    let taken = snapshot(&mut workspace);
+    let limits = RetentionLimits::default();
+    let pruned = workspace.prune(&limits, &BTreeSet::new(), SystemTime::now());
+    assert_eq!(pruned.expect("a pruning").folders_read, 2);
+    let entry = taken.entry(&path("folder/inner")).expect("a file");
+    assert_eq!(
+        workspace.content(&entry.hash).expect("content"),
+        b"the content"
+    );
+}
+
+#[test]
+fn gaps_of_many_snapshots_are_stored_once() {
+    const IGNORED: usize = 2_000;
+    let at = Fixture::new();
+    at.write(".gitignore", "*.o\n");
+    for number in 0..IGNORED {
+        at.write(format!("folder/a file with a long name {number}.o"), "");
+    }
+    let mut workspace = at.open();
+    let mut taken = Vec::new();
+    let mut bytes = Vec::new();
+    for number in 0..3 {
+        at.write("file", format!("{number}"));
+        taken.push(snapshot(&mut workspace));
+        bytes.push(workspace.stored_bytes());
+    }
+    let listed = fs::read_dir(at.store().join("snapshots")).expect("records");
+    let records = listed.map(|it| it.and_then(|it| it.metadata()).expect("metadata").len());
+    assert!(records.sum::<u64>() < 1_000);
+    assert!(
+        bytes[1] - bytes[0] < 2_000 && bytes[2] - bytes[1] < 2_000,
+        "{bytes:?}"
+    );
+    drop(workspace);
+    let mut workspace = at.open();
+    let limits = RetentionLimits::default();
+    let pruned = workspace.prune(&limits, &BTreeSet::new(), SystemTime::now());
+    assert!(pruned.expect("a pruning").removed.is_empty());
+    for it in &taken {
+        assert_eq!(it.gaps().len(), IGNORED);
+        assert_eq!(
+            workspace.load(it.id()).expect("the snapshot").gaps(),
+            it.gaps()
+        );
+    }
+}
+
+#[test]
+fn packs_of_many_snapshots_are_joined_without_a_pruning() {
+    let at = Fixture::new();
+    let mut workspace = at.open();
+    let packs = || {
+        fs::read_dir(at.store().join("packs"))
+            .expect("packs")
+            .count()
+    };
+    let mut taken = Vec::new();
+    for number in 0..300 {
+        at.write("file", format!("content {number}"));
+        taken.push(snapshot(&mut workspace));
+        assert!(packs() <= 256, "{number}: {}", packs());
+    }
+    assert!(packs() < 100, "{}", packs());
+    let check = |workspace: &Workspace| {
+        for (number, it) in taken.iter().enumerate() {
+            let loaded = workspace.load(it.id()).expect("the snapshot");
+            let entry = loaded.entry(&path("file")).expect("a file");
+            let content = workspace.content(&entry.hash).expect("content");
+            assert_eq!(content, format!("content {number}").as_bytes());
+        }
+    };
+    check(&workspace);
+    drop(workspace);
+    check(&at.open());
+}
+
+#[test]
+fn store_is_pruned_without_its_workspace_and_removed_when_it_is_empty() {
+    let at = Fixture::new();
+    at.write("file", "content");
+    let mut workspace = at.open();
+    let taken = snapshot(&mut workspace);
+    let limits = RetentionLimits::default();
+    let busy = prune_store(&at.store(), &limits);
+    assert!(matches!(busy, Err(Error::Busy(_))), "{busy:?}");
+    fs::remove_dir_all(&at.folder).expect("a folder");
+    // This handle lives on without the lock, as in a server.
+    workspace.unlock().expect("no lock");
+    let report = prune_store(&at.store(), &limits).expect("a pruning");
+    assert!(report.removed.is_empty() && at.store().exists());
+    let nothing = RetentionLimits {
+        bytes_max: 0,
+        ..limits
+    };
+    let report = prune_store(&at.store(), &nothing).expect("a pruning");
+    assert_eq!((report.removed, report.bytes_now), (vec![taken.id()], 0));
+    let left = fs::read_dir(at.at.path()).expect("a folder").count();
+    assert_eq!(left, 0, "the store is gone, and nothing is beside it");
+    // Nothing is made by a pruning.
+    assert!(prune_store(&at.store(), &limits).is_err() && !at.store().exists());
+
+    workspace.lock().expect("the lock");
+    at.write("file", "content");
+    assert!(!workspace.has(taken.id()));
+    let error = Workspace::open(&at.folder, &at.store(), SnapshotLimits::default()).err();
+    assert!(matches!(error, Some(Error::Busy(_))), "{error:?}");
+    drop(workspace);
+    assert_eq!(snapshot(&mut at.open()).entries(), taken.entries());
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use raddle_workspace::{GapReason, NoFaults, RestoreRequest};
+use raddle_workspace::{Error, GapReason, NoFaults, RestoreRequest, SnapshotLimits, Workspace};
 
 use crate::fixture::{Fixture, FolderState, changed_paths, path, paths, snapshot};
 
@@ -145,6 +145,40 @@ fn links_are_content_and_never_followed() {
     assert_eq!(updated.entries(), taken.entries());
     assert_eq!(updated.entry(&path("folder/secret")), None);
     assert_eq!(taken.gaps()[0].reason, GapReason::Repository);
+}
+
+/// Checks that a path to the workspace is refused, and that nothing was written at its end.
+#[track_caller]
+fn check_refused(folder: &Path, store: &Path) {
+    let before = FolderState::read(folder);
+    let opened = Workspace::open(folder, store, SnapshotLimits::default());
+    let error = opened.err().expect("an error");
+    assert!(matches!(error, Error::Link(_)), "{error:?}");
+    assert!(error.to_string().contains("leads through a symbolic link"));
+    assert_eq!(FolderState::read(folder), before);
+}
+
+#[test]
+fn workspace_exchanged_for_a_link_is_not_opened() {
+    let at = Fixture::new();
+    at.write("outer/inner/file", "old\n");
+    let folder = at.path("outer/inner");
+    let limits = SnapshotLimits::default();
+    let mut workspace = Workspace::open(&folder, &at.store(), limits).expect("a workspace");
+    snapshot(&mut workspace);
+    drop(workspace);
+    // The folder itself is a link now, and then only one above it.
+    let elsewhere = at.path("elsewhere");
+    fs::rename(&folder, &elsewhere).expect("a folder");
+    at.link(&elsewhere, "outer/inner");
+    check_refused(&folder, &at.store());
+    at.remove("outer/inner");
+    fs::rename(&elsewhere, &folder).expect("a folder");
+    fs::rename(at.path("outer"), &elsewhere).expect("a folder");
+    at.link(&elsewhere, "outer");
+    check_refused(&folder, &at.store());
+    // The real path opens.
+    Workspace::open(&elsewhere.join("inner"), &at.store(), limits).expect("a workspace");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use raddle_config::{Configuration, InstalledPlugin, WrittenValue};
-use raddle_plugin::{InspectedPlugin, PermissionStore, StateStore};
+use raddle_plugin::{InspectedPlugin, PermissionStore, forget_plugin};
 
 use super::report;
 use crate::cli::PluginAdd;
@@ -14,6 +14,7 @@ use crate::home::Home;
 pub(super) fn add(config: &Configuration, args: &PluginAdd) -> Result<ExitCode> {
     let plugin = InspectedPlugin::read(&args.folder)?;
     let id = &plugin.manifest.id;
+    refuse_managed(config, id)?;
     if let Some(installed) = config.plugins().iter().find(|it| it.id == *id) {
         match installed.path == plugin.folder {
             true => bail!(
@@ -35,13 +36,14 @@ pub(super) fn add(config: &Configuration, args: &PluginAdd) -> Result<ExitCode> 
     if let Some(collision) = plugin.mcp_collision(&config.mcp_servers().names()) {
         bail!("the plugin `{id}` cannot be installed: {collision}");
     }
-    // A client may have removed an earlier installation, whose approvals stay.
-    permissions(id)?.remove()?;
+    // The user may have removed an earlier installation by hand, whose files stay.
+    forget_plugin(&Home::find()?.state, id)?;
     let written = config.install_plugin(&InstalledPlugin {
         id: id.clone(),
         path: plugin.folder.clone(),
         enabled: true,
         trusted_hash: Some(plugin.hash.text.clone()),
+        is_managed: false,
     });
     let written = written.map_err(|error| config::not_written(config, error))?;
     permissions(id)?.approve_network(&plugin)?;
@@ -52,6 +54,7 @@ pub(super) fn add(config: &Configuration, args: &PluginAdd) -> Result<ExitCode> 
 }
 
 pub(super) fn trust(config: &Configuration, id: &str) -> Result<ExitCode> {
+    refuse_managed(config, id)?;
     let plugin = InspectedPlugin::read(&installed(config, id)?.path)?;
     ensure!(
         plugin.manifest.id == id,
@@ -74,6 +77,7 @@ pub(super) fn trust(config: &Configuration, id: &str) -> Result<ExitCode> {
 }
 
 pub(super) fn enable(config: &Configuration, id: &str, is_enabled: bool) -> Result<ExitCode> {
+    refuse_managed(config, id)?;
     installed(config, id)?;
     let written = config.enable_plugin(id, is_enabled);
     let written = written.map_err(|error| config::not_written(config, error))?;
@@ -82,6 +86,7 @@ pub(super) fn enable(config: &Configuration, id: &str, is_enabled: bool) -> Resu
 }
 
 pub(super) fn remove(config: &Configuration, id: &str) -> Result<ExitCode> {
+    refuse_managed(config, id)?;
     let plugin = installed(config, id)?;
     ensure!(
         config.is_users_plugin(id),
@@ -91,10 +96,17 @@ pub(super) fn remove(config: &Configuration, id: &str) -> Result<ExitCode> {
     );
     let written = config.remove_plugin(id);
     let written = written.map_err(|error| config::not_written(config, error))?;
-    permissions(id)?.remove()?;
-    StateStore::of(&Home::find()?.state, id).remove()?;
+    forget_plugin(&Home::find()?.state, id)?;
     report(&format!("the folder {} stays", plugin.path.display()));
     finish(&written, &format!("removed the plugin `{id}`"))
+}
+
+/// Refuses a plugin that the administrator installed. The user's file cannot change it.
+fn refuse_managed(config: &Configuration, id: &str) -> Result<()> {
+    match config.managed_plugin_refusal(id) {
+        Some(refusal) => Err(anyhow!(refusal)),
+        None => Ok(()),
+    }
 }
 
 /// Returns the approved permissions of a plugin.

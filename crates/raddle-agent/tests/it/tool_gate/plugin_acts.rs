@@ -25,6 +25,7 @@ pub(super) fn act_of(what: &str) -> Option<(&str, &str)> {
 
 pub(super) fn act(tool: &str, arguments: &str, stopped: BoxFuture<'static, ()>) -> PluginAct {
     PluginAct {
+        plugin: "org.example".to_owned(),
         tool: tool.to_owned(),
         arguments: arguments.to_owned(),
         approver: Arc::new(TestApprover),

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::{ContractViolation, PluginTestOptions, TestStep, violation};
 use crate::mcp::CallUser;
 use crate::sidecar::frame::FrameFault;
-use crate::sidecar::host::{PluginHost, permission_of};
+use crate::sidecar::host::{MODEL_EVENT, PluginHost, permission_of};
 use crate::sidecar::manifest::Manifest;
-use crate::sidecar::open_calls::OpenCallGuard;
+use crate::sidecar::open_calls::{CallLookupError, OpenCallGuard};
 use crate::sidecar::session::HostMethods;
 
 /// Violations and steps of one test that are kept. A plugin can cause any number.
@@ -195,7 +195,17 @@ impl HostMethods for TestHost {
         })
     }
 
-    fn notify(&self, method: &str, _params: Value) {
+    fn notify(&self, method: &str, params: Value) {
+        let calls = &self.host.calls;
+        let named = match method {
+            MODEL_EVENT => calls.find_named(&params),
+            _ => calls.find(&params),
+        };
+        match named {
+            // An event that names no call is a proper one.
+            Ok(_) | Err(CallLookupError::NoCall | CallLookupError::SeveralThreads) => {}
+            Err(error) => self.violate(violation::event_call_id(method, &error)),
+        }
         self.step(method.to_owned(), "received as a notification".to_owned());
     }
 

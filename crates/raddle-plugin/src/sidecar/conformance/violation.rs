@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
+use raddle_console::sanitize;
 use raddle_sandbox::{ExitReport, ExitStatus};
 use serde_json::Value;
 
@@ -151,6 +152,11 @@ pub(super) fn unknown_host_method(method: &str) -> ContractViolation {
     violation("unknown_host_method", message)
 }
 
+pub(super) fn event_call_id(method: &str, error: &dyn Display) -> ContractViolation {
+    let message = format!("the event {method:?} names no open call: {error}");
+    violation("event_call_id", message)
+}
+
 /// Returns the violation of a deviation in the plugin's output.
 pub(super) fn of_frame(fault: &FrameFault) -> ContractViolation {
     let (code, message) = match fault {
@@ -196,9 +202,9 @@ pub(super) fn of_frame(fault: &FrameFault) -> ContractViolation {
     violation(code, message)
 }
 
-/// Returns the beginning of a value as JSON.
+/// Returns the beginning of a value as JSON, without escapes of terminals.
 fn excerpt(value: &Value) -> String {
-    let mut text = value.to_string();
+    let mut text = sanitize(&value.to_string());
     text.truncate(text.floor_char_boundary(JSON_BYTES_MAX));
     text
 }

@@ -55,6 +55,7 @@ impl PluginHost {
         };
         let about = described(&arguments);
         let act = PluginAct {
+            plugin: self.manifest.id.clone(),
             tool: method.to_owned(),
             arguments: Value::Object(arguments).to_string(),
             approver: Arc::new(CallApprover {
@@ -81,7 +82,7 @@ impl PluginHost {
             Ok(_) => "done",
             Err(error) => &*error.message,
         };
-        self.note(&format!("{method} {about}: {text}"));
+        self.note_act(&format!("{method} {about}: {text}"));
         outcome
     }
 }

@@ -27,7 +27,7 @@ impl PluginHost {
         let message = &message[..message.floor_char_boundary(MESSAGE_BYTES_MAX)];
         // A message is one entry, whatever lines it has.
         let message = message.replace('\n', "\n  ");
-        let is_logged = self.append(format!("{level}: {message}\n"));
+        let is_logged = self.append(&self.log_budget, format!("{level}: {message}\n"));
         Ok(json!({ "logged": is_logged }))
     }
 }

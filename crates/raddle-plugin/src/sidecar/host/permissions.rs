@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use raddle_rpc::{ErrorObject, code};
 use rmcp::model::ElicitRequestParams;
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 use super::{PluginHost, invalid_params, refused};
 use crate::sidecar::manifest::Manifest;
 use crate::sidecar::open_calls::OpenCall;
+use crate::sidecar::permission_store::ApprovalError;
 
 impl PluginHost {
     /// Asks the user for a permission, in the middle of a call.
@@ -25,7 +25,7 @@ impl PluginHost {
             return Err(invalid_params(message));
         };
         if !self.is_declared(permission) {
-            self.note(&format!(
+            self.note_act(&format!(
                 "the permission {permission:?} is denied, because `permissions` in plugin.toml \
                  does not list it"
             ));
@@ -36,7 +36,7 @@ impl PluginHost {
         }
         let not_asked = |reason: &dyn Display| {
             let message = format!("the user is not asked: {reason}");
-            self.note(&format!("permission {permission}: {message}"));
+            self.note_act(&format!("permission {permission}: {message}"));
             refused(message)
         };
         let call = call.map_err(|it| not_asked(&it))?;
@@ -68,9 +68,9 @@ impl PluginHost {
         let (store, hash) = (self.permissions.clone(), self.hash.clone());
         let name = permission.to_owned();
         let is_stopped = self.is_stopped.clone();
-        let approve = move || match is_stopped.load(Ordering::Relaxed) {
-            true => Ok(false),
-            false => store.approve(&hash, &name, principal).map(|()| true),
+        let approve = move || match store.approve(&hash, &name, principal, &is_stopped) {
+            Err(ApprovalError::Stopped) => Ok(false),
+            outcome => outcome.map(|()| true),
         };
         self.on_disk(approve).await
     }
@@ -83,7 +83,7 @@ impl PluginHost {
         params: &Value,
     ) -> Result<Arc<OpenCall>, ErrorObject> {
         let denied = |why: String| {
-            self.note(&format!("permission {permission}: {why}"));
+            self.note_act(&format!("permission {permission}: {why}"));
             refused(why)
         };
         if !self.is_declared(permission) {

@@ -25,7 +25,7 @@ impl PluginHost {
                 "the environment of the server has no variable {name}, or it is no text"
             )));
         };
-        self.note(&format!("host/secret {name}: done"));
+        self.note_act(&format!("host/secret {name}: done"));
         Ok(json!({ "value": value }))
     }
 }

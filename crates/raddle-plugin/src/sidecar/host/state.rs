@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use raddle_rpc::ErrorObject;
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ const KEY_BYTES_MAX: usize = 200;
 
 /// State of one plugin. Cheap to clone; each method blocks on the disk.
 #[derive(Clone, Debug)]
-pub struct StateStore {
+pub(in crate::sidecar) struct StateStore {
     file: PluginFile,
 }
 
@@ -32,13 +33,15 @@ pub(super) enum StateError {
          them to null"
     )]
     TooLong(usize),
+    #[error("the plugin is changed, disabled or removed")]
+    Stopped,
 }
 
 type Values = BTreeMap<String, Value>;
 
 impl StateStore {
     /// Returns the store of the plugin with this id, in this home.
-    pub fn of(home: &Path, id: &str) -> Self {
+    pub(in crate::sidecar) fn of(home: &Path, id: &str) -> Self {
         let file = PluginFile::new(home, id, "state.json");
         Self { file }
     }
@@ -49,9 +52,13 @@ impl StateStore {
         Ok(values.remove(key).unwrap_or_default())
     }
 
-    /// Sets a value; null removes it.
-    fn set(&self, key: String, value: Value) -> Result<(), StateError> {
+    /// Sets a value, unless the host is stopped; null removes a value.
+    fn set(&self, key: String, value: Value, is_stopped: &AtomicBool) -> Result<(), StateError> {
         self.file.update(|values: &mut Values| {
+            // A late call must not write the file again once the plugin is removed.
+            if is_stopped.load(Ordering::Relaxed) {
+                return Err(StateError::Stopped);
+            }
             match value {
                 Value::Null => drop(values.remove(&key)),
                 value => drop(values.insert(key, value)),
@@ -65,7 +72,7 @@ impl StateStore {
     }
 
     /// Removes the file.
-    pub fn remove(&self) -> Result<(), PluginFileError> {
+    pub(in crate::sidecar) fn remove(&self) -> Result<(), PluginFileError> {
         self.file.remove()
     }
 }
@@ -82,7 +89,8 @@ impl PluginHost {
         let Some(value) = params.get_mut("value").map(Value::take) else {
             return Err(invalid_params("`value` is missing; null removes a value"));
         };
-        let set = move || match store.set(key, value) {
+        let is_stopped = self.is_stopped.clone();
+        let set = move || match store.set(key, value, &is_stopped) {
             Err(StateError::File(error)) => Err(error),
             outcome => Ok(outcome.map_err(|error| error.to_string())),
         };

@@ -17,6 +17,7 @@ fn installed() -> (TempDir, InstalledPlugin) {
         path: folder.path().to_owned(),
         enabled: true,
         trusted_hash: Some(plugin.hash.text),
+        is_managed: false,
     };
     (folder, installed)
 }
@@ -75,4 +76,51 @@ fn a_plugin_that_does_not_run_is_read_again_after_a_pause() {
     };
     let reason = again(&trusted, now).expect("a reason");
     assert!(reason.contains("it is not trusted"), "{reason}");
+}
+
+/// Clients are warned of a trusted plugin that does not run.
+#[test]
+fn a_trusted_plugin_that_does_not_run_is_a_lasting_failure() {
+    let (folder, trusted) = installed();
+    let untrusted = InstalledPlugin {
+        trusted_hash: None,
+        ..trusted.clone()
+    };
+    let is_lasting = |installed: &InstalledPlugin, taken: &[String]| match read_plugin(
+        installed,
+        None,
+        taken,
+        Instant::now(),
+    ) {
+        ReadPlugin::Changed { plugin, .. } => plugin.err().map(|it| it.is_lasting),
+        ReadPlugin::Unchanged => panic!("it is read"),
+    };
+    assert_eq!(is_lasting(&trusted, &[]), None);
+    assert_eq!(is_lasting(&untrusted, &[]), Some(false));
+    let manifest = folder.path().join("plugin.toml");
+    for changed in ["# other files\n", "id = 'org.other'\n", "id = 7\n"] {
+        let text = MANIFEST.replace("id = 'org.example'\n", "");
+        let id = if changed.starts_with("id") {
+            ""
+        } else {
+            "id = 'org.example'\n"
+        };
+        fs::write(&manifest, format!("{id}{changed}{text}")).expect("a manifest");
+        assert_eq!(is_lasting(&trusted, &[]), Some(true), "{changed}");
+        assert_eq!(is_lasting(&untrusted, &[]), Some(false), "{changed}");
+    }
+    let server = "[contributions.mcp_servers.a]\ncommand = 'x'\n";
+    fs::write(&manifest, format!("{MANIFEST}{server}")).expect("a manifest");
+    let plugin = InspectedPlugin::read(folder.path()).expect("a plugin");
+    let taken = plugin.manifest.mcp_servers.iter().map(|it| it.name.clone());
+    let taken: Vec<String> = taken.collect();
+    let trusted = InstalledPlugin {
+        trusted_hash: Some(plugin.hash.text),
+        ..trusted
+    };
+    assert_eq!(is_lasting(&trusted, &[]), None);
+    assert_eq!(is_lasting(&trusted, &taken), Some(true));
+    // The disk may be back soon.
+    drop(folder);
+    assert_eq!(is_lasting(&trusted, &[]), Some(false));
 }

@@ -300,6 +300,33 @@ async fn open_calls_fail_when_the_plugin_ends() {
     );
 }
 
+/// A plugin that sends all of its calls before it reads gets a response to each.
+#[tokio::test]
+async fn a_burst_of_unread_calls_is_answered() {
+    const CALLS: usize = 500;
+    let (ours, theirs) = duplex(16);
+    let (host, session) = side(ours, QUEUE_FRAMES_MAX);
+    let mut plugin = RawPlugin::new(theirs);
+    for number in 0..CALLS {
+        let id = number.to_string();
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": "host/ping" });
+        plugin.send(&request.to_string()).await;
+    }
+    let mut ids = std::collections::BTreeSet::new();
+    for _ in 0..CALLS {
+        let response = plugin.next().await;
+        let error = &response["error"];
+        assert!(
+            error.is_null() || error["code"] == code::OVERLOADED,
+            "{response}"
+        );
+        ids.insert(response["id"].as_str().expect("an id").to_owned());
+    }
+    assert_eq!(ids.len(), CALLS);
+    assert!(lock(&host.faults).contains(&FrameFault::TooManyCalls));
+    assert!(!session.is_closed());
+}
+
 /// A plugin that calls without pause and reads no responses loses its session, and the host's call
 /// ends.
 #[tokio::test]

@@ -84,10 +84,11 @@ fn entry(set: &HookSet, plugins: &[PluginSnapshot], hidden: &[PathBuf]) -> Hooks
                     hooks.push(plugin_metadata(plugin, hook, hooks.len(), set));
                 }
             }
-            Err(reason) => warnings.push(format!(
-                "the plugin `{}` does not run, so it has no working hooks: {reason}",
+            Err(reason) if plugin.has_failing_hooks => warnings.push(format!(
+                "the plugin `{}` does not run; its hooks fail: {reason}",
                 plugin.id
             )),
+            Err(_) => {}
         }
     }
     HooksListEntry {
@@ -137,8 +138,7 @@ fn plugin_metadata(
     position: usize,
     set: &HookSet,
 ) -> HookMetadata {
-    // The administrator installed it.
-    let is_managed = !plugin.is_removable;
+    let is_managed = plugin.is_managed;
     HookMetadata::McpTool(McpToolHookMetadata {
         server: plugin.id.clone(),
         tool: hook.method.clone(),

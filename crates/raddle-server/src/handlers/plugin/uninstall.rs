@@ -1,4 +1,5 @@
-//! `plugin/uninstall`: remove a plugin from the user's configuration, and stop it.
+//! `plugin/uninstall`: remove a plugin from the user's configuration, stop it, and remove its approvals
+//! and its state.
 
 use std::sync::Arc;
 
@@ -18,9 +19,12 @@ pub(crate) async fn handle(
     let Request { params, session } = request;
     let skill_settings = SkillSettings::of(&state);
     let (config, writer) = (PluginConfig::of(&state.config), session.config_writer());
-    let work = move || config.uninstall(&params.plugin_id, writer);
+    let id = params.plugin_id.clone();
+    let work = move || config.uninstall(&id, writer);
     state.home.run(&session.outgoing, work).await??;
     state.plugins.reload().await;
+    // The plugin is stopped, so it writes neither again.
+    state.plugins.forget(&params.plugin_id).await;
     skill_settings.announce_change();
     Ok(PluginUninstallResponse {})
 }

@@ -199,6 +199,11 @@ const PLANTED: &[(&str, &[&str], &str)] = &[
         &["invalid_request"],
         "method must be a string",
     ),
+    (
+        "event of no call",
+        &["event_call_id"],
+        "no open call has the `call_id` \"raddle-99\"",
+    ),
     ("long line", &["line_too_long"], "4 MiB"),
     (
         "permission not declared",

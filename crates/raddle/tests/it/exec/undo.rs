@@ -98,9 +98,9 @@ fn turns_are_undone_and_redone_one_after_the_other() {
         format!("{{ call = 'exec_command', arguments = {{ cmd = '{cmd}', login = false }} }}")
     };
     let answers = [
-        ("first", call("1", "file")),
-        ("second", call("2", "file")),
-        ("third", call("3", "other")),
+        ("write 1", call("1", "file")),
+        ("write 2", call("2", "file")),
+        ("write 3", call("3", "other")),
     ];
     let answers = answers.map(|(prompt, call)| {
         format!("[[answer]]\nmatch = '{prompt}'\ntimes = 1\nsteps = [{call}]\n")
@@ -124,8 +124,8 @@ fn turns_are_undone_and_redone_one_after_the_other() {
         }
     };
     fs::write(work.join("file"), "0\n").expect("a file");
-    run(&["--sandbox", "workspace-write", "first"]);
-    run(&["resume", "--last", "second"]);
+    run(&["--sandbox", "workspace-write", "write 1"]);
+    run(&["resume", "--last", "write 2"]);
     check(&[
         (&["--yes"], 0, "1\n"),
         (&["--yes"], 0, "0\n"),
@@ -135,7 +135,7 @@ fn turns_are_undone_and_redone_one_after_the_other() {
         (&["--redo", "--yes"], 1, "2\n"),
         (&["--yes"], 0, "1\n"),
     ]);
-    run(&["resume", "--last", "third"]);
+    run(&["resume", "--last", "write 3"]);
     check(&[(&["--redo", "--yes"], 1, "1\n")]);
     fs::write(work.join("file"), "mine\n").expect("a file");
     check(&[

@@ -52,6 +52,23 @@ async fn the_state_outlives_the_host_within_its_limit() {
     assert_eq!(get(&fixture, "a").await, Value::Null);
 }
 
+/// The plugin was removed, with its state.
+#[tokio::test]
+async fn a_late_call_writes_no_state() {
+    let fixture = HostFixture::new();
+    let set = async || {
+        let params = json!({ "key": "a", "value": 1 });
+        fixture.call("host/state_set", params).await
+    };
+    set().await.expect("it is stored");
+    fixture.host.stop();
+    crate::forget_plugin(fixture.home.path(), "org.example").expect("files");
+    let error = set().await.expect_err("stopped");
+    assert!(error.contains("changed, disabled or removed"), "{error}");
+    let path = fixture.home.path().join("plugins/org.example.state.json");
+    assert!(!path.exists());
+}
+
 #[tokio::test]
 async fn a_secret_needs_a_permission_of_its_name_and_is_not_logged() {
     let mut fixture = HostFixture::new();
@@ -79,6 +96,18 @@ async fn a_secret_needs_a_permission_of_its_name_and_is_not_logged() {
     secret("PATH").await.expect_err("no call");
     let log = fixture.log_with("host/secret PATH: done").await;
     assert!(!log.contains("top secret"), "{log}");
+}
+
+#[tokio::test]
+async fn messages_hide_no_acts_in_the_log() {
+    let fixture = HostFixture::new();
+    for _ in 0..200 {
+        let logged = fixture.call("host/log", json!({ "message": "x" })).await;
+        logged.expect("an answer");
+    }
+    let error = fixture.call("host/secret", json!({ "name": "HOME" })).await;
+    error.expect_err("not listed");
+    fixture.log_with("permission secrets:HOME: ").await;
 }
 
 #[tokio::test]

@@ -80,19 +80,27 @@ fn a_plugin_is_installed_changed_trusted_again_and_removed() {
     );
 }
 
-/// A client that removes a plugin leaves its approvals.
+/// A user who removes the entry by hand leaves the rest.
 #[test]
-fn approvals_of_an_earlier_installation_end_with_a_new_one() {
+fn all_of_an_earlier_installation_ends_with_a_new_one() {
     let home = CliHome::new();
     let folder = folder();
-    done(&home, &["plugin", "add", folder.path()]);
-    let approvals = home.config().with_file_name("plugins");
-    fs::create_dir_all(&approvals).expect("a folder");
-    let approvals = approvals.join("org.example.permissions.json");
-    fs::write(&approvals, "{\"hash\": \"x\", \"approved\": {}}").expect("approvals");
-    fs::write(home.config(), "").expect("a configuration");
-    done(&home, &["plugin", "add", folder.path()]);
-    assert!(!approvals.exists());
+    let files = home.config().with_file_name("plugins");
+    fs::create_dir_all(&files).expect("a folder");
+    let files = ["permissions", "state"].map(|it| files.join(format!("{ID}.{it}.json")));
+    for command in ["add", "remove", "add"] {
+        let argument = if command == "add" { folder.path() } else { ID };
+        for file in &files {
+            fs::write(file, "{}").expect("a file");
+        }
+        if command == "add" {
+            let decision = format!("[hooks.state.'{ID}:pre_tool_use:a']\nenabled = false\n");
+            fs::write(home.config(), decision).expect("a configuration");
+        }
+        done(&home, &["plugin", command, argument]);
+        assert!(files.iter().all(|it| !it.exists()), "{command}");
+        assert!(!home.text().contains("pre_tool_use"), "{}", home.text());
+    }
 }
 
 #[test]

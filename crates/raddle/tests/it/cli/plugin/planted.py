@@ -38,6 +38,8 @@ def greet():
         host_call("host/command_run", {"command": "ls"})
     if FAULT == "params of the host":
         host_call("host/state_get", {"name": "seen"})
+    if FAULT == "event of no call":
+        send(method="codex/event", params={"call_id": "raddle-99"})
     if FAULT == "malformed request":
         send(id="malformed", method=7)
     return {"text": "Hello"}
