@@ -3,7 +3,7 @@
 mod hints;
 mod stat;
 
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Diff) -> Result<ExitCode> {
     }
     if !args.stat {
         // No other program reads a terminal.
-        let is_read = !io::stdout().is_terminal();
+        let is_read = !Printer::new().is_terminal();
         let folder = folder.as_deref().map(Path::new).filter(|_| is_read);
         for line in hints::lines(&diff, folder.and_then(hints::folder_in_repository)) {
             log::print_line(&line);
