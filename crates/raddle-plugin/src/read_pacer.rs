@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 /// Cost of a message, of each of its bytes and values, and of each byte that is read. A process may
 /// send about 1,000 messages, 9 MB or 500,000 values in each second.
 const MESSAGE_COST: Duration = Duration::from_millis(1);
-const MESSAGE_BYTE_COST_NS: u64 = 100;
+const MESSAGE_BYTE_COST_NS: u64 = 95;
 const VALUE_COST_NS: u64 = 2_000;
 const READ_BYTE_COST_NS: u64 = 10;
 
