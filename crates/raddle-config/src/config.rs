@@ -185,14 +185,13 @@ impl Config {
         }
         let state = self.state();
         let EditedFile { text, paths } = edit::apply(&old_text, edits, &state.merged)?;
-        let edited = paths
+        let mut edited = paths
             .iter()
             .zip(edits)
             .filter(|(_, it)| !it.value.is_null());
-        if let Some(message) = edited
-            .filter_map(|(path, _)| managed_plugins::edit_refusal(&state.layers, path))
-            .next()
-        {
+        let refusal =
+            edited.find_map(|(path, _)| managed_plugins::edit_refusal(&state.layers, path));
+        if let Some(message) = refusal {
             return Err(ConfigWriteError::Rejected {
                 kind: "configLayerReadonly",
                 message,
