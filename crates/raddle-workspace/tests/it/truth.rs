@@ -46,6 +46,8 @@ const NAMES: [&[u8]; 12] = [
     b"-x",
 ];
 
+const RULES: &str = "/ignored/\n*.log\n";
+
 #[test]
 fn random_sessions_tell_the_truth() {
     let number = |name: &str| env::var(name).ok().and_then(|it| it.parse().ok());
@@ -104,6 +106,10 @@ struct EditSession {
     rng: Rng,
     at: Fixture,
     named: BTreeSet<WorkspacePath>,
+    /// All entries before the changes, and whether each is a folder.
+    entries_before: BTreeMap<Vec<u8>, bool>,
+    /// The paths of an update, each of which is looked at as a whole.
+    updated: BTreeSet<WorkspacePath>,
     edits: Vec<String>,
 }
 
@@ -114,6 +120,8 @@ impl EditSession {
             rng: Rng::new(seed),
             at: Fixture::new(),
             named: BTreeSet::new(),
+            entries_before: BTreeMap::new(),
+            updated: BTreeSet::new(),
             edits: Vec::new(),
         }
     }
@@ -123,7 +131,7 @@ impl EditSession {
             self.at.write(".git/HEAD", "ref: refs/heads/main\n");
         }
         if self.rng.percent(60) {
-            self.at.write(".gitignore", "/ignored/\n*.log\n");
+            self.at.write(".gitignore", RULES);
         }
         if self.rng.percent(30) {
             self.at.write("nested/.git", "gitdir: elsewhere\n");
@@ -138,6 +146,7 @@ impl EditSession {
         let mut workspace = self.at.open();
         let before = workspace.snapshot(&self.named).expect("a snapshot");
         let old = self.state();
+        self.entries_before = entries(&self.at.folder);
         self.edits.clear();
         for _ in 0..self.rng.range(1, 25) {
             self.edit();
@@ -146,8 +155,9 @@ impl EditSession {
             // As for a file tool that says what it wrote.
             true => {
                 let all = self.all_paths(&old);
-                let all: BTreeSet<_> = all.iter().map(|it| bytes_path(it)).collect();
-                workspace.update(&before, &all).expect("a snapshot")
+                self.updated = all.iter().map(|it| bytes_path(it)).collect();
+                let updated = workspace.update(&before, &self.updated);
+                updated.expect("a snapshot")
             }
             false => workspace.snapshot(&self.named).expect("a snapshot"),
         };
@@ -210,14 +220,34 @@ impl EditSession {
         has_rules && !is_nested && (path.starts_with(b"ignored/") || has_log_part(path))
     }
 
-    /// Whether both snapshots cover a path.
+    /// Whether the first snapshot does not cover a path: an ignored entry there, or above it, is not
+    /// entered.
+    fn was_hidden(&self, path: &[u8], old: &FolderState, has_nested: bool) -> bool {
+        let ends = (0..=path.len()).filter(|it| path.get(*it).is_none_or(|it| *it == b'/'));
+        for prefix in ends.map(|it| &path[..it]) {
+            let entry = self.entries_before.get(prefix);
+            let is_folder = entry == Some(&true);
+            let is_ignored = Self::is_ignored(prefix, old, has_nested)
+                || is_folder && Self::is_ignored(&join(prefix, b""), old, has_nested);
+            let mut named = self.named.iter();
+            let is_entered = is_folder && named.any(|it| it.is_within(&bytes_path(prefix)));
+            if is_ignored && !is_entered {
+                return entry.is_some();
+            }
+        }
+        false
+    }
+
+    /// Whether both snapshots cover a path. A rule does not hide what was there before it.
     fn is_tracked(&self, path: &[u8], old: &FolderState, new: &FolderState) -> bool {
         let has_nested = self.at.path("nested/.git").exists();
-        let is_named = self.named.iter().any(|it| bytes_path(path).is_within(it));
-        is_named
-            || ![old, new]
-                .iter()
-                .any(|it| Self::is_ignored(path, it, has_nested))
+        let is_in =
+            |paths: &BTreeSet<WorkspacePath>| paths.iter().any(|it| bytes_path(path).is_within(it));
+        is_in(&self.named)
+            || !self.was_hidden(path, old, has_nested)
+                && (!Self::is_ignored(path, new, has_nested)
+                    || self.entries_before.contains_key(path)
+                    || is_in(&self.updated))
     }
 
     fn check_diff(&self, old: &FolderState, new: &FolderState, diff: &WorkspaceDiff) {
@@ -280,9 +310,11 @@ impl EditSession {
                 self.replay()
             );
             // A path that the user did not touch is a conflict only where the user's file is in
-            // the way.
+            // the way, or one that is not covered.
             let is_blocked = || {
-                by_user.iter().any(|it| {
+                let hidden = found.0.keys();
+                let hidden = hidden.filter(|it| !changed.contains(&bytes_path(it)));
+                by_user.iter().chain(hidden).any(|it| {
                     let (path, it) = (bytes_path(path), bytes_path(it));
                     path != it && (it.is_within(&path) || path.is_within(&it))
                 })
@@ -351,16 +383,8 @@ impl EditSession {
     fn all_paths(&self, old: &FolderState) -> BTreeSet<Vec<u8>> {
         let mut all: BTreeSet<Vec<u8>> = BTreeSet::new();
         let new = self.state();
-        let has_nested = self.at.path("nested/.git").exists();
         for state in [old, &new] {
-            let covered = state.0.keys().filter(|it| {
-                self.named
-                    .iter()
-                    .any(|named| bytes_path(it).is_within(named))
-                    || ![old, &new]
-                        .iter()
-                        .any(|state| Self::is_ignored(it, state, has_nested))
-            });
+            let covered = state.0.keys().filter(|it| self.is_tracked(it, old, &new));
             all.extend(covered.cloned());
         }
         all
@@ -370,7 +394,7 @@ impl EditSession {
     fn edit(&mut self) {
         let path = self.any_path();
         let at = self.at.path(OsStr::from_bytes(&path));
-        let kind = self.rng.below(12);
+        let kind = self.rng.below(13);
         self.edits.push(format!(
             "{kind} {}",
             at.strip_prefix(&self.at.folder).expect("a path").display()
@@ -407,6 +431,13 @@ impl EditSession {
                 if at.is_file() && !at.is_symlink() {
                     let mode = *self.rng.pick(&[0o644, 0o755, 0o600, 0o700, 0o664]);
                     fs::set_permissions(&at, fs::Permissions::from_mode(mode)).expect("a mode");
+                }
+            }
+            11 => {
+                let rules = self.at.path(".gitignore");
+                match rules.exists() {
+                    true => fs::remove_file(rules).expect("a file"),
+                    false => fs::write(rules, RULES).expect("a file"),
                 }
             }
             _ => {
@@ -465,6 +496,23 @@ fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
         true => name.to_vec(),
         false => [folder, b"/", name].concat(),
     }
+}
+
+fn entries(folder: &Path) -> BTreeMap<Vec<u8>, bool> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(inner) = open.pop() {
+        for entry in fs::read_dir(inner).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let is_folder = path.is_dir() && !path.is_symlink();
+            let name = path.strip_prefix(folder).expect("a path");
+            found.insert(name.as_os_str().as_bytes().to_vec(), is_folder);
+            if is_folder {
+                open.push(path);
+            }
+        }
+    }
+    found
 }
 
 fn remove(at: &Path) {
