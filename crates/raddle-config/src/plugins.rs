@@ -226,7 +226,7 @@ mod tests {
             "[plugins.'org.a']\ntrusted_hash = 'sha256:1'",
         ] {
             for all in [layers(system, other, ""), layers(system, "", other)] {
-                assert_eq!(read_layers(&all), [managed.clone()], "{other}");
+                assert_eq!(read_layers(&all), std::slice::from_ref(&managed), "{other}");
             }
         }
         // Only an entry with a path installs a plugin.
