@@ -11,7 +11,7 @@ use raddle_core::ports::{
 };
 use raddle_sandbox::{HoldConflict, HoldError};
 use raddle_workspace::{
-    FileEntry, NoFaults, RestorePlan, RestoreRequest, RestoreStep, WorkspacePath,
+    Error, FileEntry, NoFaults, RestorePlan, RestoreRequest, RestoreStep, WorkspacePath,
 };
 
 use super::change_set::ChangeSet;
@@ -103,7 +103,7 @@ fn restore_once(
             ..stored
         };
         inner.append(thread, &entry)?;
-        if let Err(error) = folder.workspace.restore(&planned.plan, &NoFaults) {
+        if let Err(error) = restored_or_recovered(folder, &planned.plan)? {
             // Nothing was restored, so the checkpoint has no changes.
             let unchanged = LogEntry {
                 after: entry.before.clone(),
@@ -118,6 +118,30 @@ fn restore_once(
         folder.look_now(&planned.paths()).map_err(view::failed)?;
         Ok(planned.result(Some(id)))
     })
+}
+
+/// Restores the files. Returns the error with which nothing was restored; fails if that is not known
+/// before the folder is opened again.
+fn restored_or_recovered(
+    folder: &mut TrackedFolder,
+    plan: &RestorePlan,
+) -> Result<Result<(), Error>, CheckpointError> {
+    let Err(error) = folder.workspace.restore(plan, &NoFaults) else {
+        return Ok(Ok(()));
+    };
+    if matches!(error, Error::NotRestored(_) | Error::Changed(_)) {
+        return Ok(Err(error));
+    }
+    match folder.workspace.recover(&NoFaults) {
+        Ok(Some(outcome)) if !outcome.is_undone => Ok(Ok(())),
+        Ok(_) => Ok(Err(error)),
+        Err(recovery) => {
+            tracing::warn!(folder = ?folder.root, %recovery, "a restore of files is neither complete nor undone");
+            Err(CheckpointError::Failed(format!(
+                "{error}; the next command in the folder, or the next restore, completes or undoes it"
+            )))
+        }
+    }
 }
 
 /// Returns the requested checkpoint and all later ones, which must be in one folder.
