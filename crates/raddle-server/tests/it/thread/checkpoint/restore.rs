@@ -1,9 +1,12 @@
 //! `thread/checkpoint/restore`.
 
 use std::fs;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use raddle_core::ports::CheckpointError;
+use raddle_server::{AgentParts, Server};
+use raddle_store::{FaultMode, FaultyJournal};
 use serde_json::{Value, json};
 
 use crate::checkpoints::ScriptedCheckpoints;
@@ -104,24 +107,21 @@ async fn a_failure_keeps_the_conversation_and_says_why() {
     }
 }
 
-/// A refused revert leaves the files as they were. If that fails too, the error names the checkpoint
-/// of the state before.
+/// A revert that is not stored leaves the files as they were. If that fails too, the error names the
+/// checkpoint of the state before.
 #[tokio::test]
 async fn a_refused_revert_restores_no_files() {
-    // No more reverts are accepted before the thread is compacted.
-    const REVERTS_MAX: usize = 255;
-    let mut harness = Harness::new();
-    harness.says = vec!["hello".to_owned(); REVERTS_MAX + 1];
+    let harness = Harness::new();
     let checkpoints = ScriptedCheckpoints::of(&harness);
-    let mut server = harness.open_with(checkpoints.clone());
+    let journal = Arc::new(FaultyJournal::new());
+    let threads = crate::script::with_pages(journal.clone(), journal.clone(), &["hello"]);
+    let parts = |deps| AgentParts {
+        checkpoints: Arc::new(checkpoints.clone()),
+        ..AgentParts::from(threads(deps))
+    };
+    let mut server = Server::open(harness.options(), parts).unwrap();
     let mut client = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
-    for _ in 0..REVERTS_MAX {
-        let turn = completed_turn(&mut client, &thread).await;
-        let params = json!({"threadId": thread, "beforeTurnId": turn});
-        client.ask("thread/revert", params).await.unwrap();
-        assert_eq!(client.next().await["method"], "thread/reverted");
-    }
     let turn = completed_turn(&mut client, &thread).await;
     let file = harness.workspace.join("a.txt");
     let requests = [
@@ -139,18 +139,34 @@ async fn a_refused_revert_restores_no_files() {
         for (method, params) in &requests {
             fs::write(&file, "new\n").unwrap();
             harness.give_checkpoint("c1", turn.as_str(), &[("a.txt", Some("old\n"))]);
-            let refused = client.ask(method, params.clone()).await.unwrap_err();
-            let message = refused["message"].as_str().unwrap();
-            assert!(message.contains("revert"), "{method}: {refused}");
+            // The failure of the last request has unloaded the thread.
+            let resumed = answer(&mut client, "thread/resume", json!({"threadId": thread}));
+            resumed.await.unwrap();
+            let given = || harness.checkpoints.lock().unwrap().len();
+            let before = given();
+            journal.set(FaultMode::ReadOnly);
+            let refused = answer(&mut client, method, params.clone()).await;
+            let refused = refused.unwrap_err();
+            journal.set(FaultMode::Healthy);
+            let restores = given() - before;
+            assert_eq!(restores, if undo_fails { 1 } else { 2 }, "{refused}");
             let now = fs::read_to_string(&file).unwrap();
             let restored = refused["data"]["restoredCheckpointId"].as_str();
             match undo_fails {
-                false => assert_eq!((now.as_str(), restored), ("new\n", None), "{method}"),
+                false => assert_eq!((now.as_str(), restored), ("new\n", None), "{refused}"),
                 true => {
-                    assert_eq!(now, "old\n", "{method}");
-                    assert!(restored.is_some_and(|it| it.starts_with("restore-")));
+                    assert_eq!(now, "old\n", "{method}: {refused}");
+                    let is_named = restored.is_some_and(|it| it.starts_with("restore-"));
+                    assert!(is_named, "{method}: {refused}");
                 }
             }
         }
     }
+    let turns = answer(
+        &mut client,
+        "thread/turns/list",
+        json!({"threadId": thread}),
+    );
+    let turns = turns.await.unwrap();
+    assert_eq!(turns["data"].as_array().unwrap().len(), 1, "{turns}");
 }
