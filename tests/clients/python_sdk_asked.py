@@ -190,7 +190,7 @@ def inside(bench):
     _require_order(record, seen, [
         *(*_BEGIN, "item/started fileChange", _USAGE, "item/completed fileChange"),
         *("turn/diff/updated", *_ANSWERED),
-        *(*_BEGIN, "item/started commandExecution", _USAGE, *ran, *_ANSWERED),
+        *(*_BEGIN, "item/started commandExecution", _USAGE, *ran, "turn/diff/updated", *_ANSWERED),
     ])
     require_equal("the cloth", (bench.workspace / "cloth.txt").read_text(), "flax\n")
 
