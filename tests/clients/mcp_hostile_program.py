@@ -104,7 +104,7 @@ def huge_result(request):
 
 
 def deep_result(request):
-    levels = 100_000
+    levels = 50_000
     head = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": None})[: -len("null}")]
     raw(f'{head}{{"content":[],"structuredContent":{"[" * levels}{"]" * levels}}}}}\n'.encode())
 

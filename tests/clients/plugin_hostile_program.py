@@ -247,9 +247,9 @@ def stderr(request):
 
 
 def calls_unread(request):
-    """Calls the host, and reads no response."""
+    """Calls the host, and reads no response. Responses have the long ids, so they fill the pipe soon."""
     for number in range(20_000):
-        write({"id": str(number), "method": "host/ping", "params": {}})
+        write({"id": f"{number:0>900}", "method": "host/ping", "params": {}})
     threading.Event().wait()
 
 
