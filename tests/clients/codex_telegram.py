@@ -1,15 +1,13 @@
-"""codex-telegram with Raddle as `codex.command`: its web page in Chromium, without Telegram."""
+"""codex-telegram with Raddle as `codex.command`, through its web server without Telegram."""
 
-from pathlib import Path
-
-from browser import drive_page
-from harness import require_equal
+from harness import require, require_equal, wait_until
 from results import ClientResult
 from third_party import APPROVAL, RESUME, TURN, Conversation
 from web_client import WebClient
 
 _NAME, _VERSION = "codex-telegram", "0.6.0"
-_PROGRAM = Path(__file__).with_name("codex_telegram_page_program.mjs")
+#: A request is on the page within milliseconds, or never.
+_REQUEST_DEADLINE_S = 5
 _PASSWORD = "warp-and-weft"
 _SETTINGS = """project = "default"
 
@@ -36,10 +34,9 @@ pypi_check = false
 
 
 class _Page:
-    """Its web server, its page in Chromium, and the requests of the page."""
+    """The requests of its page."""
 
     def __init__(self, bench, conversation):
-        self._bench = bench
         python = bench.parts.python(_NAME, _VERSION)
         settings = bench.client_home / "codex-telegram.toml"
 
@@ -52,46 +49,44 @@ class _Page:
         self.web = WebClient(bench, command, conversation.environment())
         self.web.post("/api/auth/login", username="weaver", password=_PASSWORD)
 
-    def run(self, title, *turns):
-        """Sends prompts on the page and waits until it shows their answers; approves what is asked. The title
-        is that of a thread in its list, or empty for a new one."""
-        words = [word for turn in turns for word in turn]
-        drive_page(self._bench, _PROGRAM, self.web.address, _PASSWORD, title, *words)
+    def send(self, prompt, **thread):
+        """Starts a turn; returns its thread."""
+        return self.web.post("/api/chat/messages", text=prompt, **thread)["thread_id"]
 
-    def thread(self):
-        """Returns the only thread of its list."""
-        (thread,) = self.web.get("/api/threads/summaries")["items"]
-        return thread["id"]
+    def answer(self, thread, prompt):
+        """Waits for the answer to a prompt, the last message of the thread."""
 
-    def answers(self, thread):
-        """Returns the last answer to each prompt of a thread."""
-        answers, prompt = {}, None
-        for message in self.web.get(f"/api/threads/read?thread_id={thread}")["messages"]:
-            if message["role"] == "user":
-                prompt = message["text"]
-            elif message["role"] == "assistant":
-                answers[prompt] = message["text"]
-        return answers
+        def found():
+            messages = self.web.get(f"/api/threads/read?thread_id={thread}")["messages"]
+            texts = [it.get("text") for it in messages]
+            return prompt in texts[:-1] and messages[-1]["role"] == "assistant" and texts[-1]
+
+        text = wait_until(found)
+        require(text, f"no answer to {prompt!r}")
+        return text
 
 
 def page(bench):
     result = ClientResult(
-        bench, _NAME, "PyPI", _VERSION, "`codex.command` in its configuration names the program.",
+        bench, _NAME, "PyPI", _VERSION,
+        "`codex.command` in its configuration names the program. The check uses the requests of its page.",
     )
     conversation = Conversation(bench)
     first = _Page(bench, conversation)
-    first.run("", TURN)
-    thread = first.thread()
-    conversation.require_turn(first.answers(thread).get(TURN[0]))
-    result.works("page", "turn")
+    thread = first.send(TURN[0])
+    conversation.require_turn(first.answer(thread, TURN[0]))
+    result.works("turn")
     first.web.kill()
     second = _Page(bench, conversation)
-    second.run(TURN[0], RESUME)
-    require_equal("the resumed thread", second.thread(), thread)
-    conversation.require_resume(second.answers(thread).get(RESUME[0]), [TURN[0], RESUME[0]])
+    second.web.post("/api/threads/resume", thread_id=thread)
+    require_equal("the resumed thread", second.send(RESUME[0], thread_id=thread), thread)
+    conversation.require_resume(second.answer(thread, RESUME[0]), [TURN[0], RESUME[0]])
     result.works("resume")
-    second.run(TURN[0], APPROVAL)
-    conversation.require_approval(second.answers(thread).get(APPROVAL[0]))
+    second.send(APPROVAL[0], thread_id=thread)
+    asked = wait_until(lambda: second.web.get("/api/approvals")["items"], _REQUEST_DEADLINE_S)
+    require(asked, "the page shows no approval")
+    second.web.post(f"/api/approvals/{asked[0]['id']}", decision="approve")
+    conversation.require_approval(second.answer(thread, APPROVAL[0]))
     result.works("approval")
     conversation.require_clean()
 

@@ -16,7 +16,7 @@ class WebClient:
 
     def __init__(self, bench, command, environment):
         port = free_port()
-        self.address = f"http://127.0.0.1:{port}"
+        self._address = f"http://127.0.0.1:{port}"
         log = bench.folder / f"web-client-{port}.log"
         bench.evidence("the client's output", lambda: log.read_text().splitlines()[-40:])
         with open(log, "wb") as output:
@@ -36,10 +36,10 @@ class WebClient:
         require(wait_until(self._is_up), "the client's web server did not start")
 
     def get(self, path):
-        return self._send(urllib.request.Request(self.address + path))
+        return self._send(urllib.request.Request(self._address + path))
 
     def post(self, path, **body):
-        request = urllib.request.Request(self.address + path, data=json.dumps(body).encode())
+        request = urllib.request.Request(self._address + path, data=json.dumps(body).encode())
         request.add_header("Content-Type", "application/json")
         return self._send(request)
 
@@ -52,7 +52,7 @@ class WebClient:
     def _is_up(self):
         require(self._process.poll() is None, "the client's web server ended at once")
         try:
-            self._opener.open(self.address, timeout=DEADLINE_S).close()
+            self._opener.open(self._address, timeout=DEADLINE_S).close()
         except urllib.error.HTTPError:
             # Any response will do.
             pass
