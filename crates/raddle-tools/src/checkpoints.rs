@@ -19,7 +19,7 @@ mod view;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use data_encoding::HEXLOWER;
@@ -37,6 +37,7 @@ use self::log::{HexPath, LogEntry, LogState, Logs};
 use self::tool_windows::SharedWindows;
 pub use self::tools::CheckpointedTools;
 use self::tracked_folder::{Scope, TrackedFolder, TurnKey};
+use crate::mutex::locked;
 
 /// Limits of the diff that clients receive during a turn.
 const TURN_DIFF: DiffLimits = DiffLimits {
@@ -501,8 +502,4 @@ impl Checkpoints for FileCheckpoints {
 /// [`CheckpointOptions`].
 pub fn remove_checkpoints(folder: &Path, thread: ThreadId) -> std::io::Result<()> {
     Logs::of(folder).remove(thread)
-}
-
-fn locked<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
-    it.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,6 +12,7 @@ mod checkpoints;
 mod command;
 mod file_call;
 pub mod files;
+mod mutex;
 pub mod patch;
 mod plan;
 mod plugin_call;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use raddle_core::ports::ToolJob;
 use raddle_core::{ThreadId, TurnId};
 
 use crate::files::{ChangePlan, TurnDiff};
+use crate::mutex::locked;
 
 /// Maximum bytes of a turn's diff that is sent.
 const DIFF_BYTES_MAX: usize = 1 << 20;
@@ -85,8 +86,4 @@ pub(crate) fn truncated(mut text: String) -> String {
         text.push_str(&format!("\n… of {whole} bytes\n"));
     }
     text
-}
-
-fn locked<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
-    it.lock().unwrap_or_else(PoisonError::into_inner)
 }

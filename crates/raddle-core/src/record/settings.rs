@@ -240,6 +240,11 @@ impl Sandbox {
         }
     }
 
+    /// Whether commands may write no folder.
+    pub fn is_read_only(&self) -> bool {
+        matches!(self, Self::ReadOnly { roots, .. } if roots.is_empty())
+    }
+
     /// Paths that tools may read besides the workspace, the writable folders and the system's
     /// programs and settings. `None`: every file.
     pub fn reads(&self) -> Option<&[String]> {

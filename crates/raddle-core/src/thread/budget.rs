@@ -55,13 +55,25 @@ pub struct ModelUsage {
     pub estimated: u64,
 }
 
+/// Usage of a call, as it is charged.
+struct ChargedUsage {
+    usage: Usage,
+    nano_usd: Option<u64>,
+    is_estimated: bool,
+    /// Whether its provider reports no usage.
+    is_silent: bool,
+}
+
 impl ModelUsage {
     /// Adds a call.
-    fn add(&mut self, usage: &Usage, nano_usd: Option<u64>) {
+    fn add(&mut self, used: &ChargedUsage) {
         self.calls += 1;
-        self.usage = self.usage.plus(usage);
-        self.nano_usd = self.nano_usd.saturating_add(nano_usd.unwrap_or_default());
-        self.unpriced += u64::from(usage.total() > 0 && nano_usd.is_none());
+        self.usage = self.usage.plus(&used.usage);
+        self.nano_usd = self
+            .nano_usd
+            .saturating_add(used.nano_usd.unwrap_or_default());
+        self.unpriced += u64::from(used.usage.total() > 0 && used.nano_usd.is_none());
+        self.estimated += u64::from(used.is_estimated);
     }
 }
 
@@ -283,13 +295,6 @@ impl Thread {
 
     /// Charges a model call that ended.
     pub(super) fn charge(&mut self, it: &ModelEnded) {
-        let Some(turn) = self
-            .turn
-            .as_mut()
-            .filter(|turn| turn.charged_from.is_some())
-        else {
-            return;
-        };
         // The usage of a call that was cut off is unknown. It read at least the context.
         let cut_off = matches!(it.end, ModelEnd::Cancelled {} | ModelEnd::OwnerLost {});
         let guessed = Usage {
@@ -297,38 +302,43 @@ impl Thread {
             ..Usage::default()
         };
         let guessed = Some(guessed).filter(|it| cut_off && it.input > 0);
-        let usage = it.usage.or(guessed).unwrap_or_default();
-        let nano_usd = it.nano_usd.unwrap_or_default();
-        turn.spent.add(usage.total(), nano_usd);
-        self.spent.add(usage.total(), nano_usd);
-        // Most providers report nothing for a call that failed. One that reports nothing for a
-        // complete answer never does.
-        let is_silent = it.estimated && matches!(it.end, ModelEnd::Done {});
-        self.spent.is_estimated |= is_silent && self.has_usage_budget();
-        let account = self.account_of(&self.asked.clone());
-        account.add(&usage, it.nano_usd);
-        account.estimated += u64::from(it.estimated || it.usage.is_none() && guessed.is_some());
+        let used = ChargedUsage {
+            usage: it.usage.or(guessed).unwrap_or_default(),
+            nano_usd: it.nano_usd,
+            is_estimated: it.estimated || it.usage.is_none() && guessed.is_some(),
+            // Most providers report nothing for a call that failed. One that reports nothing for a
+            // complete answer never does.
+            is_silent: it.estimated && matches!(it.end, ModelEnd::Done {}),
+        };
+        self.charge_to(&self.asked.clone(), &used);
     }
 
     /// Charges a model call of a running tool.
     pub(super) fn charge_use(&mut self, it: &ModelUsed) {
-        let Some(turn) = self
-            .turn
-            .as_mut()
-            .filter(|turn| turn.charged_from.is_some())
-        else {
-            return;
-        };
-        let nano_usd = it.nano_usd.unwrap_or_default();
-        turn.spent.add(it.usage.total(), nano_usd);
-        self.spent.add(it.usage.total(), nano_usd);
-        self.spent.is_estimated |= it.estimated && self.has_usage_budget();
-        let account = self.account_of(&CalledModel {
+        let called = CalledModel {
             model: it.model.clone(),
             provider: it.provider.clone(),
-        });
-        account.add(&it.usage, it.nano_usd);
-        account.estimated += u64::from(it.estimated);
+        };
+        let used = ChargedUsage {
+            usage: it.usage,
+            nano_usd: it.nano_usd,
+            is_estimated: it.estimated,
+            is_silent: it.estimated,
+        };
+        self.charge_to(&called, &used);
+    }
+
+    /// Charges a call to the turn, the thread and the account of its model.
+    fn charge_to(&mut self, called: &CalledModel, used: &ChargedUsage) {
+        let turn = self.turn.as_mut();
+        let Some(turn) = turn.filter(|turn| turn.charged_from.is_some()) else {
+            return;
+        };
+        let nano_usd = used.nano_usd.unwrap_or_default();
+        turn.spent.add(used.usage.total(), nano_usd);
+        self.spent.add(used.usage.total(), nano_usd);
+        self.spent.is_estimated |= used.is_silent && self.has_usage_budget();
+        self.account_of(called).add(used);
     }
 
     /// Whether a budget counts what models use.

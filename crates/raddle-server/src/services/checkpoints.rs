@@ -10,8 +10,7 @@ use raddle_core::ports::{
     TurnEntry,
 };
 use raddle_core::{
-    ChangeSettings, Command, Item, ItemBody, ItemStatus, Refusal, Sandbox, SettingsChange,
-    ThreadId, TurnId,
+    ChangeSettings, Command, Item, ItemBody, ItemStatus, Refusal, SettingsChange, ThreadId, TurnId,
 };
 use raddle_protocol::{RestoreScope, ThreadCheckpointListParams, ThreadCheckpointListResponse};
 use tokio::sync::oneshot;
@@ -196,8 +195,7 @@ async fn turns_with_writers(
     turn: &TurnEntry,
 ) -> Result<BTreeSet<TurnId>, AgentError> {
     let thread = threads.peek(id).await?.thread;
-    let has_read_only_commands =
-        matches!(&thread.settings().sandbox, Sandbox::ReadOnly { roots, .. } if roots.is_empty());
+    let has_read_only_commands = thread.settings().sandbox.is_read_only();
     let may_write = |item: &Item| {
         let is_writer = match &item.body {
             ItemBody::Patch(_) => true,

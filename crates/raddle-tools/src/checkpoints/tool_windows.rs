@@ -6,8 +6,8 @@ use std::time::SystemTime;
 
 use raddle_workspace::WorkspacePath;
 
-use super::locked;
 use super::tracked_folder::{Scope, TurnKey};
+use crate::mutex::locked;
 
 /// The windows of all tracked folders of a process. Cheap to clone.
 #[derive(Clone, Debug, Default)]

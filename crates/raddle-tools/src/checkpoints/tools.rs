@@ -13,15 +13,16 @@ use raddle_core::ports::{
     ToolResult, ToolSpec, Tools,
 };
 use raddle_core::{
-    ChangeKind, Command, CommandRun, ItemBody, ItemStatus, Output, Patch, Sandbox, Settings,
-    ThreadId, ToolCall, TurnId,
+    ChangeKind, Command, CommandRun, ItemBody, ItemStatus, Output, Patch, Settings, ThreadId,
+    ToolCall, TurnId,
 };
 use raddle_workspace::WorkspacePath;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use super::tracked_folder::{Scope, TurnKey};
-use super::{FileCheckpoints, TrackedTool, locked};
+use super::{FileCheckpoints, TrackedTool};
+use crate::mutex::locked;
 use crate::turn_diffs::{TurnDiffs, truncated};
 
 /// Output of a call that was interrupted before its tool began.
@@ -100,9 +101,8 @@ impl CheckpointedTools {
             .checkpoints
             .blocking(move |_| running.end(ended, is_background));
         match noted.await {
-            Ok(diff) => {
-                let outside = self.diffs.text_outside(thread, &turn, &[&root, &cwd]);
-                let text = String::from_utf8_lossy(&diff).into_owned() + &outside;
+            Ok(within) => {
+                let text = self.joined_diff(&(thread, turn.clone()), &within, &[&root, &cwd]);
                 result.diff = self.diffs.changed_text(thread, &turn, truncated(text));
             }
             Err(error) => tracing::warn!(%error, "the changes of a tool are not known"),
@@ -125,14 +125,17 @@ impl CheckpointedTools {
             let within = within.await.unwrap_or_default();
             let text = match within.is_empty() {
                 true => text,
-                false => {
-                    let outside = self.diffs.text_outside(key.0, &key.1, &[&root, &cwd]);
-                    String::from_utf8_lossy(&within).into_owned() + &outside
-                }
+                false => self.joined_diff(&key, &within, &[&root, &cwd]),
             };
             result.diff = self.diffs.changed_text(key.0, &key.1, truncated(text));
         }
         result
+    }
+
+    /// Returns the diff of a turn: that of the workspace, and that of file tools outside these folders.
+    fn joined_diff(&self, key: &TurnKey, within: &[u8], folders: &[&Path]) -> String {
+        let outside = self.diffs.text_outside(key.0, &key.1, folders);
+        String::from_utf8_lossy(within).into_owned() + &outside
     }
 
     /// Looks at the workspace, or at the named files there. Returns `None` if none of them is there.
@@ -256,16 +259,12 @@ fn tracked_root(job: &ToolJob) -> Option<PathBuf> {
         ItemBody::Patch(_) => true,
         // The user's own command is a change of the user.
         ItemBody::Command(_) if job.item.is_users_command() => false,
-        ItemBody::Command(_) => !is_read_only(settings) || is_escalated(job),
-        ItemBody::Mcp(_) => !is_read_only(settings),
+        ItemBody::Command(_) => !settings.sandbox.is_read_only() || is_escalated(job),
+        ItemBody::Mcp(_) => !settings.sandbox.is_read_only(),
         _ => false,
     };
     let root = Path::new(settings.real(&settings.cwd));
     (may_write && root.is_absolute()).then(|| root.to_owned())
-}
-
-fn is_read_only(settings: &Settings) -> bool {
-    matches!(&settings.sandbox, Sandbox::ReadOnly { roots, .. } if roots.is_empty())
 }
 
 /// Whether a call runs, or may run, outside the sandbox.
