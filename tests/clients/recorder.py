@@ -77,7 +77,7 @@ class Record:
         for connection, sender, message in entries:
             if sender == by and "method" in message and "id" in message:
                 given = answers.get(_key(connection, message["id"]), [])
-                calls.append(Call(message["method"], message.get("params"), given))
+                calls.append(Call(message["id"], message["method"], message.get("params"), given))
         return calls
 
     def told(self):
@@ -107,7 +107,8 @@ class Record:
 class Call:
     """One request and its responses."""
 
-    def __init__(self, method, params, answers):
+    def __init__(self, identity, method, params, answers):
+        self.identity = identity
         self.method = method
         self.params = params
         self.answers = answers

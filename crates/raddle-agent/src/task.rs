@@ -2,6 +2,7 @@
 
 mod budgets;
 mod effects;
+mod left_questions;
 mod notify;
 mod progress;
 mod running_work;
@@ -32,6 +33,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
+use self::left_questions::LeftQuestions;
 use self::progress::Progress;
 use self::running_work::RunningWork;
 pub(crate) use self::subscribe::{NewSubscriber, UsageReport};
@@ -171,6 +173,7 @@ pub(crate) struct Task {
     questions: mpsc::Receiver<ToolQuestion>,
     questioner: mpsc::Sender<ToolQuestion>,
     tool_questions: ToolQuestions,
+    left_questions: LeftQuestions,
     trust: TrustQuestion,
     /// How often hooks continued the newest turn.
     continuations: (Option<TurnId>, Arc<AtomicU32>),
@@ -238,6 +241,7 @@ impl Task {
             questions,
             questioner,
             tool_questions: ToolQuestions::default(),
+            left_questions: LeftQuestions::default(),
             trust: TrustQuestion::default(),
             continuations: (None, Arc::default()),
             callers: BTreeMap::new(),
@@ -264,6 +268,7 @@ impl Task {
     pub(crate) async fn run(mut self) -> TaskEnd {
         self.turn_log.adopt(self.writer.thread());
         self.adopt_trust_question();
+        self.left_questions = LeftQuestions::of(self.writer.thread());
         loop {
             self.add_pending_subscribers().await;
             self.finish_catch_ups().await;
@@ -667,6 +672,7 @@ impl Task {
                             _ => {}
                         }
                         self.follow_trust(event);
+                        self.follow_left_questions(event);
                         let (thread, at) = (self.writer.thread(), announcement.record.at);
                         self.turn_log.follow(thread, event, at);
                     }

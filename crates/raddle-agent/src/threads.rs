@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use raddle_core::policy::Layer;
 use raddle_core::ports::{
-    BackgroundTerminal, Blobs, BoxFuture, Hooks, Journal, Model, Pages, ReadError, Rulebook,
-    Skills, Tools, Webhook,
+    BackgroundTerminal, Blobs, BoxFuture, Hooks, Journal, Model, Pages, Plugins, ReadError,
+    Rulebook, Skills, Tools, Webhook,
 };
 use raddle_core::{
     Command, CommandOutcome, CursorStatus, Epoch, Failure, IdempotentRequest, Input, ItemId,
@@ -72,6 +72,8 @@ pub struct Options {
     pub hooks: Arc<dyn Hooks>,
     /// The skills that the model may use.
     pub skills: Arc<dyn Skills>,
+    /// The plugins, whose permissions the user approves.
+    pub plugins: Arc<dyn Plugins>,
     /// Source of the current time.
     pub clock: fn() -> Timestamp,
     /// Name of this process among those that share the journal.
@@ -117,6 +119,7 @@ pub(crate) struct ThreadRegistry {
     memory_blobs: Arc<dyn Blobs>,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) tool_gate: Arc<ToolGate>,
+    pub(crate) plugins: Arc<dyn Plugins>,
     pub(crate) clock: fn() -> Timestamp,
     pub(crate) node: String,
     pub(crate) liveness: Arc<dyn Liveness>,
@@ -157,6 +160,7 @@ impl Threads {
             webhook,
             hooks,
             skills,
+            plugins,
             clock,
             node,
             liveness,
@@ -177,6 +181,7 @@ impl Threads {
                     webhook,
                     hooks,
                 }),
+                plugins,
                 clock,
                 node,
                 liveness,

@@ -25,7 +25,7 @@ mod tool_table;
 mod tools;
 
 pub(crate) use call_result::{CallFailure, tool_result};
-pub(crate) use elicitation::{CallElicitations, CallUser, Elicitations};
+pub(crate) use elicitation::{CallElicitations, CallUser, Elicitations, question};
 pub use login::{log_in, log_out};
 pub use registry::{McpRegistry, PluginServers};
 pub use server_test::{ServerFailure, ServerOffer, ServerTest};

@@ -96,6 +96,7 @@ pub(crate) fn open(
         webhook: Arc::new(HttpWebhook::default()),
         hooks: Arc::new(hooks),
         skills,
+        plugins: Arc::new(plugins.clone()),
         clock: now,
         node,
         liveness: Arc::new(LocalPeers { folder }),

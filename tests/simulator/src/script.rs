@@ -240,6 +240,7 @@ impl CallScript<'_> {
                 let ask = AskElicitation {
                     server: "s".to_owned(),
                     body,
+                    permission: None,
                 };
                 (plain(), Some(Ask::Elicitation(ask)))
             }

@@ -125,6 +125,9 @@ impl Task {
     /// Offers the question of a tool to the next round.
     pub(super) fn offer_question(&mut self, question: ToolQuestion) {
         let ToolQuestion { command, reply } = question;
+        let Some(reply) = self.left_questions.attach(&command.ask, reply) else {
+            return;
+        };
         self.tokens += 1;
         let token = Token(self.tokens);
         let item = command.item.clone();

@@ -145,6 +145,7 @@ fn options(journal: &Arc<dyn Journal>, script: Arc<ScriptedAnswers>) -> Options 
         webhook: Arc::new(raddle_agent::NoWebhook),
         hooks: Arc::new(raddle_core::ports::NoHooks),
         skills: Arc::new(raddle_agent::NoSkills),
+        plugins: Arc::new(raddle_core::ports::NoPlugins),
         clock: || Timestamp(1_000_000),
         node: "here".to_owned(),
         liveness: Arc::new(SoleNode),

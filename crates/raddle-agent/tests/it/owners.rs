@@ -42,6 +42,7 @@ pub fn node(folder: &Path, name: &str) -> (Threads, NodeLock) {
         webhook: Arc::new(raddle_agent::NoWebhook),
         hooks: Arc::new(raddle_core::ports::NoHooks),
         skills: Arc::new(raddle_agent::NoSkills),
+        plugins: Arc::new(raddle_core::ports::NoPlugins),
         clock: || Timestamp(1_000_000),
         node: name.to_owned(),
         liveness: Arc::new(LockLiveness(folder.to_owned())),

@@ -20,8 +20,8 @@ use raddle_core::ports::{
 use raddle_core::{
     AnswerRequest, AppendText, Ask, AskElicitation, AskQuestions, ChangeKind, Command, CommandRun,
     CommandSource, ContextEntry, Event, FileChange, ItemBody, ItemPart, ItemStatus, Output, Patch,
-    RecordBody, RequestAnswer, RequestNumber, Resolution, RunShell, Seq, Settings, ThreadId,
-    ToolCall, TurnId,
+    PluginPermission, RecordBody, RequestAnswer, RequestNumber, Resolution, RunShell, Seq,
+    Settings, ThreadId, ToolCall, TurnId,
 };
 use tokio::sync::{Barrier, Notify, mpsc};
 
@@ -34,6 +34,7 @@ use crate::{
 /// Tools for tests. The argument says what a call does: `prints`, `waits` for the test, `gathers`
 /// with seven others, `hangs` until it is stopped, `ignores` the stop too, `falls` (panics), or
 /// `elicits` an answer of the user, which it no longer needs once the test says so.
+/// `asks-permission` does the same for a permission of a plugin.
 /// Arguments that begin with `writes` write, and `writes moved` would move a file. With `beyond` in
 /// front, the call goes beyond the sandbox. `acts TOOL ARGUMENT` acts as a plugin does. The tool
 /// `type` types its argument, and `ask` asks the user.
@@ -225,10 +226,16 @@ impl Tools for TestTools {
                     ItemStatus::Completed
                 }
                 "ignores" => std::future::pending().await,
-                "elicits" => {
+                "elicits" | "asks-permission" => {
+                    let permission = PluginPermission {
+                        plugin: "s".to_owned(),
+                        hash: "sha256:0".to_owned(),
+                        name: "workspace.read".to_owned(),
+                    };
                     let ask = Ask::Elicitation(AskElicitation {
                         server: "s".to_owned(),
                         body: serde_json::json!({"mode": "form", "message": "which?"}),
+                        permission: did.ends_with("asks-permission").then_some(permission),
                     });
                     tokio::select! {
                         resolution = job.questions.ask(ask) => {

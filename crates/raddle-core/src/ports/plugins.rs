@@ -6,8 +6,8 @@ use std::time::Duration;
 use raddle_protocol::{Notification, PluginEventNotification};
 use serde_json::Value;
 
-use super::{BoxFuture, HookEvent};
-use crate::{Settings, ThreadId};
+use super::{BoxFuture, HookEvent, NotApproved};
+use crate::{AskElicitation, Settings, ThreadId};
 
 /// The plugins of the configuration.
 pub trait Plugins: fmt::Debug + Send + Sync {
@@ -20,6 +20,14 @@ pub trait Plugins: fmt::Debug + Send + Sync {
     /// Removes the approvals and the state of a plugin that is no longer installed. A failure is
     /// logged: the files have no effect until a plugin with this id is installed.
     fn forget<'a>(&'a self, plugin: &'a str) -> BoxFuture<'a, ()>;
+
+    /// Stores the approval of a permission by this principal, who answered the question after the
+    /// call of the plugin had ended.
+    fn approve<'a>(
+        &'a self,
+        ask: &'a AskElicitation,
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<(), NotApproved>>;
 
     /// Returns the skills of all plugins that are enabled and trusted, as their files are now.
     /// Blocks on the disk.
@@ -208,6 +216,15 @@ impl Plugins for NoPlugins {
 
     fn forget<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
+    }
+
+    fn approve<'a>(
+        &'a self,
+        _: &'a AskElicitation,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<(), NotApproved>> {
+        let error = NotApproved("there are no plugins".to_owned());
+        Box::pin(std::future::ready(Err(error)))
     }
 
     fn skills(&self) -> Vec<PluginSkill> {

@@ -96,6 +96,15 @@ impl Ask {
             _ => None,
         }
     }
+
+    /// Returns the permission that a plugin asks for. The question outlives the call and the owner
+    /// in which the plugin asked it: the approval is for all calls of the plugin.
+    pub fn plugin_permission(&self) -> Option<&PluginPermission> {
+        match self {
+            Self::Elicitation(it) => it.permission.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 /// Approval to run a command.
@@ -203,6 +212,21 @@ pub struct AskElicitation {
     pub server: String,
     /// Question in the server's own form.
     pub body: Value,
+    /// Permission of a plugin that the user approves by accepting, if the question is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission: Option<PluginPermission>,
+}
+
+/// A permission of a plugin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginPermission {
+    /// Id of the plugin.
+    pub plugin: String,
+    /// Hash of the plugin's files, which an approval is for.
+    pub hash: String,
+    /// Name of the permission.
+    pub name: String,
 }
 
 /// A request was resolved.
@@ -248,6 +272,19 @@ pub enum Resolution {
     Expired {},
     /// The request is no longer needed.
     Withdrawn {},
+}
+
+impl Resolution {
+    /// Returns the principal that accepted the question of an MCP server or of a plugin.
+    pub fn accepted_by(&self) -> Option<&str> {
+        let Self::Answered { by, answer } = self else {
+            return None;
+        };
+        let RequestAnswer::Elicitation { body } = &**answer else {
+            return None;
+        };
+        (body["action"] == "accept").then_some(by)
+    }
 }
 
 /// Answer to a request.

@@ -1,9 +1,7 @@
 //! A running tool asks the user something. The request ends with the tool.
 
-use super::{Decision, Thread};
-use crate::{
-    AskForTool, Event, Refusal, RequestNumber, RequestOpened, RequestResolved, Resolution,
-};
+use super::{Decision, Thread, closing};
+use crate::{AskForTool, Event, Refusal, RequestNumber, RequestOpened};
 
 pub(super) fn decide(thread: &Thread, it: AskForTool) -> Result<Decision, Refusal> {
     let turn = thread.turn.as_ref().ok_or(Refusal::ToolNotRunning)?;
@@ -30,10 +28,5 @@ pub(super) fn withdraw(thread: &Thread, request: RequestNumber) -> Result<Decisi
     if !thread.open_item(&open.item).is_some_and(|it| it.started) {
         return Err(Refusal::ToolNotRunning);
     }
-    let resolved = RequestResolved {
-        request,
-        resolution: Resolution::Withdrawn {},
-        grant: None,
-    };
-    Ok(vec![Event::RequestResolved(resolved).into()].into())
+    Ok(vec![closing::withdrawn(request)].into())
 }

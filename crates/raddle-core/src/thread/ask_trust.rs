@@ -3,8 +3,8 @@
 
 use super::{Decision, Thread};
 use crate::{
-    Ask, AskQuestions, AskTrust, Event, QuestionChoice, RecordBody, Refusal, RequestAnswer,
-    RequestOpened, RequestResolved, Resolution, UserQuestion,
+    Ask, AskQuestions, AskTrust, Event, QuestionChoice, Refusal, RequestAnswer, RequestOpened,
+    Resolution, UserQuestion,
 };
 
 /// Id of the question, and its answers.
@@ -18,7 +18,8 @@ pub(super) fn decide(thread: &Thread, it: AskTrust) -> Result<Decision, Refusal>
     if turn.stopping.is_some() {
         return Err(Refusal::TurnStopping);
     }
-    if withdrawn(thread).next().is_some() {
+    let mut open = thread.requests.values();
+    if open.any(|it| it.ask.trust_folder().is_some()) {
         return Ok(Vec::new().into());
     }
     let opened = RequestOpened {
@@ -87,18 +88,4 @@ pub fn trust_answer(resolution: &Resolution) -> Option<bool> {
         NO => Some(false),
         _ => None,
     }
-}
-
-/// Withdraws the open requests about trust.
-pub(super) fn withdrawn(thread: &Thread) -> impl Iterator<Item = RecordBody> {
-    let open = thread.requests.iter();
-    let about_trust = open.filter(|(_, open)| open.ask.trust_folder().is_some());
-    about_trust.map(|(request, _)| {
-        let resolved = RequestResolved {
-            request: *request,
-            resolution: Resolution::Withdrawn {},
-            grant: None,
-        };
-        Event::RequestResolved(resolved).into()
-    })
 }

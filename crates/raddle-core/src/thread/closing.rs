@@ -2,9 +2,9 @@
 //! then the turn.
 
 use crate::{
-    Cause, Event, Failure, InterruptAccepted, Item, ItemBody, ItemCompleted, ItemId, ItemStatus,
-    ModelEnd, ModelEnded, OpenItem, OpenTurn, Output, RecordBody, Recovery, RequestResolved,
-    Resolution, Thread, Timestamp, TurnEnd, TurnEnded,
+    Ask, Cause, Event, Failure, InterruptAccepted, Item, ItemBody, ItemCompleted, ItemId,
+    ItemStatus, ModelEnd, ModelEnded, OpenItem, OpenTurn, Output, RecordBody, Recovery,
+    RequestNumber, RequestResolved, Resolution, Thread, Timestamp, TurnEnd, TurnEnded,
 };
 
 /// Number of dead owners at which a turn is not continued.
@@ -24,6 +24,11 @@ const UNKNOWN: &str = "This call was started, but the server ended before its ou
 const ASKING: &str = "This call was asking the user a question when the server ended, so it was lost and no answer \
                       can reach it. It may have taken effect in part; check before you repeat it. A repeated call \
                       asks the user again.";
+
+/// Output for the model of a call that was asking the user for a permission of its plugin.
+const ASKING_PERMISSION: &str = "This call was lost when the server ended. It was asking the user for a permission of its \
+                                 plugin, and the question is still open. The call may have taken effect in part; check \
+                                 before you repeat it. A repeated call waits for the user's answer.";
 
 /// Output for the model of a call that a client got and did not answer.
 const UNANSWERED: &str = "The client was asked to run this, and the turn was stopped before it answered. \
@@ -67,17 +72,29 @@ fn stopped(thread: &Thread, turn: &OpenTurn, open: &OpenItem, now: Timestamp) ->
 
 /// Withdraws the requests about an item.
 pub(super) fn withdraw(thread: &Thread, item: &ItemId, bodies: &mut Vec<RecordBody>) {
-    let requests = thread
-        .requests
-        .iter()
-        .filter(|(_, open)| open.item == *item);
-    bodies.extend(requests.map(|(request, _)| {
-        RecordBody::from(Event::RequestResolved(RequestResolved {
-            request: *request,
-            resolution: Resolution::Withdrawn {},
-            grant: None,
-        }))
-    }));
+    withdraw_if(thread, item, bodies, |_| true);
+}
+
+/// Withdraws those requests about an item that fulfil a condition.
+fn withdraw_if(
+    thread: &Thread,
+    item: &ItemId,
+    bodies: &mut Vec<RecordBody>,
+    condition: impl Fn(&Ask) -> bool,
+) {
+    let requests = thread.requests.iter();
+    let requests = requests.filter(|(_, open)| open.item == *item && condition(&open.ask));
+    bodies.extend(requests.map(|(request, _)| withdrawn(*request)));
+}
+
+/// Returns the event that withdraws a request.
+pub(super) fn withdrawn(request: RequestNumber) -> RecordBody {
+    Event::RequestResolved(RequestResolved {
+        request,
+        resolution: Resolution::Withdrawn {},
+        grant: None,
+    })
+    .into()
 }
 
 /// Open items that end now, although no report of their end came.
@@ -87,6 +104,9 @@ pub(super) enum ItemSelection {
     AllButRunning,
     /// Running tools: no report of their end will come.
     Running,
+    /// Running tools of an owner that died, in a turn that continues. What a plugin asked the user
+    /// stays open, for the call that repeats the question.
+    Lost,
     /// Items of a model call that broke off.
     OfCall(u32),
 }
@@ -103,23 +123,31 @@ pub(super) fn end_items(
     for open in &turn.items {
         let chosen = match selection {
             ItemSelection::AllButRunning => !open.started,
-            ItemSelection::Running => open.started,
+            ItemSelection::Running | ItemSelection::Lost => open.started,
             // No tool of a call starts while it runs, and user commands do not belong to it.
             ItemSelection::OfCall(call) => open.call == call && !open.item.is_users_command(),
         };
         if !chosen || except == Some(&open.item.id) {
             continue;
         }
-        withdraw(thread, &open.item.id, &mut bodies);
+        let keeps_questions = selection == ItemSelection::Lost;
+        withdraw_if(thread, &open.item.id, &mut bodies, |ask| {
+            !keeps_questions || ask.plugin_permission().is_none()
+        });
         bodies.push(match (open.is_tool(), selection) {
-            (false, ItemSelection::Running) => {
+            (false, ItemSelection::Running | ItemSelection::Lost) => {
                 completed(turn, open.last_form(ItemStatus::Unknown, now))
             }
             (false, _) => completed(turn, open.last_form(ItemStatus::Partial, now)),
-            (true, ItemSelection::Running) => {
-                let is_asking = thread.requests.values().any(|it| it.item == open.item.id);
-                let unknown = Output::failure(if is_asking { ASKING } else { UNKNOWN });
-                tool_ended(turn, open, ItemStatus::Unknown, unknown, now)
+            (true, ItemSelection::Running | ItemSelection::Lost) => {
+                let mut asked = thread.requests.values();
+                let asked = asked.find(|it| it.item == open.item.id).map(|it| &it.ask);
+                let text = match asked.map(Ask::plugin_permission) {
+                    Some(Some(_)) if keeps_questions => ASKING_PERMISSION,
+                    Some(_) => ASKING,
+                    None => UNKNOWN,
+                };
+                tool_ended(turn, open, ItemStatus::Unknown, Output::failure(text), now)
             }
             (true, ItemSelection::AllButRunning) => stopped(thread, turn, open, now),
             (true, ItemSelection::OfCall(_)) => {
@@ -200,7 +228,10 @@ pub(super) fn turn_ended(
     end: TurnEnd,
     now: Timestamp,
 ) -> Vec<RecordBody> {
-    let mut bodies: Vec<RecordBody> = super::ask_trust::withdrawn(thread).collect();
+    // Those about open items are withdrawn with their items.
+    let unowned = thread.requests.iter();
+    let unowned = unowned.filter(|(_, open)| thread.open_item(&open.item).is_none());
+    let mut bodies: Vec<RecordBody> = unowned.map(|(request, _)| withdrawn(*request)).collect();
     bodies.extend(super::review::exit_review(turn, now));
     bodies.push(
         Event::TurnEnded(TurnEnded {
@@ -232,8 +263,15 @@ pub(super) fn recover(
             now,
         ));
     }
+    let recovery = thread.settings.recovery.unwrap_or(default_recovery);
+    let is_given_up = lost >= OWNERS_LOST_MAX;
+    let is_continued = !is_given_up && turn.stopping.is_none() && recovery != Recovery::Interrupt;
     if !crate::bugs::planted(crate::bugs::Bug::ToolRunAgain) {
-        bodies.extend(end_items(thread, turn, ItemSelection::Running, None, now));
+        let selection = match is_continued {
+            true => ItemSelection::Lost,
+            false => ItemSelection::Running,
+        };
+        bodies.extend(end_items(thread, turn, selection, None, now));
     }
     // Items that are still open wait for an answer, or were ready and never started.
     let waiting = |open: &&OpenItem| !open.started && Some(open.call) != call;
@@ -243,14 +281,14 @@ pub(super) fn recover(
             bodies.push(stopped(thread, turn, open, now));
         }
     };
-    if lost >= OWNERS_LOST_MAX {
+    if is_given_up {
         rest(&mut bodies);
         let message = format!("{lost} owners of this turn died; it is not continued");
         let failure = Failure::new(crate::FailureKind::RecoveryLimit, message);
         bodies.extend(turn_ended(thread, turn, TurnEnd::Failed(failure), now));
     } else if turn.stopping.is_some() {
         rest(&mut bodies);
-    } else if thread.settings.recovery.unwrap_or(default_recovery) == Recovery::Interrupt {
+    } else if recovery == Recovery::Interrupt {
         bodies.push(
             Event::InterruptAccepted(InterruptAccepted {
                 turn: turn.id.clone(),
@@ -260,16 +298,7 @@ pub(super) fn recover(
         );
         rest(&mut bodies);
     } else if crate::bugs::planted(crate::bugs::Bug::ApprovalLost) {
-        for request in thread.requests.keys() {
-            bodies.push(
-                Event::RequestResolved(RequestResolved {
-                    request: *request,
-                    resolution: Resolution::Withdrawn {},
-                    grant: None,
-                })
-                .into(),
-            );
-        }
+        bodies.extend(thread.requests.keys().map(|it| withdrawn(*it)));
     }
     bodies
 }

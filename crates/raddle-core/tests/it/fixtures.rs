@@ -434,6 +434,11 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             ask: Ask::Elicitation(AskElicitation {
                 server: "s".to_owned(),
                 body: serde_json::json!({}),
+                permission: words.get(2).map(|name| PluginPermission {
+                    plugin: "s".to_owned(),
+                    hash: "sha256:0".to_owned(),
+                    name: name.clone(),
+                }),
             }),
             expires_at: None,
         })),

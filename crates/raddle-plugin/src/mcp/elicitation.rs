@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use raddle_core::ports::QuestionSink;
-use raddle_core::{Ask, AskElicitation, RequestAnswer, Resolution, ThreadId};
+use raddle_core::{Ask, AskElicitation, PluginPermission, RequestAnswer, Resolution, ThreadId};
 use rmcp::model::{
     ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest, InputRequests,
     InputResponses,
@@ -16,7 +16,8 @@ use rmcp::model::{
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use self::question::{QuestionError, question};
+use self::question::QuestionError;
+pub(crate) use self::question::question;
 use super::call::CallError;
 
 /// Limit: questions of one MCP call that are open at a time; beyond it, they are declined.
@@ -163,7 +164,12 @@ impl Elicitations {
         params: ElicitRequestParams,
     ) -> Result<ElicitResult, DeclineReason> {
         let is_form = matches!(params, ElicitRequestParams::FormElicitationParams { .. });
-        let resolution = call.ask(&self.server, &params).await?;
+        let ask = AskElicitation {
+            server: self.server.clone(),
+            body: question(&params)?,
+            permission: None,
+        };
+        let resolution = call.ask(ask).await?;
         Ok(result_of(resolution, is_form))
     }
 
@@ -233,18 +239,22 @@ impl CallElicitations {
         true
     }
 
-    /// Asks the user to accept something. Returns the principal that accepted it.
+    /// Asks the user to accept something, such as the permission of a plugin. Returns the principal
+    /// that accepted it.
     pub(crate) async fn accepted_by(
         &self,
         params: &ElicitRequestParams,
+        permission: Option<PluginPermission>,
     ) -> Result<Option<String>, DeclineReason> {
-        let resolution = self.call.ask(&self.entry.server.server, params).await?;
-        let principal = match &resolution {
-            Resolution::Answered { by, .. } => Some(by.clone()),
-            Resolution::Expired {} | Resolution::Withdrawn {} => None,
+        let body = question(params)?;
+        let server = self.entry.server.server.clone();
+        let ask = AskElicitation {
+            server,
+            body,
+            permission,
         };
-        let is_accepted = result_of(resolution, true).action == ElicitationAction::Accept;
-        Ok(principal.filter(|_| is_accepted))
+        let resolution = self.call.ask(ask).await?;
+        Ok(resolution.accepted_by().map(str::to_owned))
     }
 
     /// Waits for this time. Time in which a question is open does not count.
@@ -275,22 +285,13 @@ struct CallQuestions {
 }
 
 impl CallQuestions {
-    async fn ask(
-        &self,
-        server: &str,
-        params: &ElicitRequestParams,
-    ) -> Result<Resolution, DeclineReason> {
+    async fn ask(&self, ask: AskElicitation) -> Result<Resolution, DeclineReason> {
         let user = self.user.as_ref().ok_or(DeclineReason::NoUser)?;
-        let body = question(params)?;
         let _open = self.reserve().ok_or(DeclineReason::TooManyOpen)?;
         if self.asked.fetch_add(1, Ordering::Relaxed) >= ASKED_MAX {
             return Err(DeclineReason::TooMany);
         }
-        let ask = Ask::Elicitation(AskElicitation {
-            server: server.to_owned(),
-            body,
-        });
-        Ok(user.questions.ask(ask).await)
+        Ok(user.questions.ask(Ask::Elicitation(ask)).await)
     }
 
     /// Reserves one of the open questions.

@@ -4,9 +4,10 @@ use std::fmt;
 use std::path::Path;
 
 use raddle_config::InstalledPlugin;
+use raddle_core::AskElicitation;
 use raddle_core::ports::{
-    BoxFuture, ManifestSummary, PluginHookSummary, PluginRequest, PluginRequestError, PluginSkill,
-    PluginSnapshot, Plugins,
+    BoxFuture, ManifestSummary, NotApproved, PluginHookSummary, PluginRequest, PluginRequestError,
+    PluginSkill, PluginSnapshot, Plugins,
 };
 use serde_json::{Value, json};
 
@@ -64,6 +65,14 @@ impl Plugins for PluginRegistry {
         })
     }
 
+    fn approve<'a>(
+        &'a self,
+        ask: &'a AskElicitation,
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<(), NotApproved>> {
+        Box::pin(self.approve_permission(ask, by))
+    }
+
     fn skills(&self) -> Vec<PluginSkill> {
         self.trusted_skills()
     }
@@ -94,6 +103,26 @@ impl Plugins for PluginRegistry {
 }
 
 impl PluginRegistry {
+    async fn approve_permission(&self, ask: &AskElicitation, by: &str) -> Result<(), NotApproved> {
+        self.refresh().await;
+        let plugin = ask
+            .permission
+            .as_ref()
+            .and_then(|it| self.by_id(&it.plugin));
+        let approved = match plugin {
+            Some(Ok(loaded)) => loaded.instance.approve_asked(ask, by).await,
+            Some(Err(_)) | None => Ok(false),
+        };
+        match approved {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let why = "the plugin is changed, disabled or removed";
+                Err(NotApproved(why.to_owned()))
+            }
+            Err(error) => Err(NotApproved(error.message.into_owned())),
+        }
+    }
+
     async fn call_method(&self, call: PluginRequest) -> Result<Value, PluginRequestError> {
         let PluginRequest {
             plugin,

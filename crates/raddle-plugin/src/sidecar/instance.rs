@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use raddle_console::sanitize;
+use raddle_core::AskElicitation;
 use raddle_core::ports::{BoxFuture, PluginActs};
+use raddle_rpc::ErrorObject;
 use raddle_sandbox::is_replaceable;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
@@ -211,6 +213,15 @@ impl PluginInstance {
     pub(super) fn reserve_client_call(&self) -> Result<SemaphorePermit<'_>, PluginToolError> {
         let permit = self.client_calls.try_acquire();
         permit.map_err(|_| PluginToolError::TooManyClientCalls)
+    }
+
+    /// Stores the approval of a permission; see [`PluginHost::approve_asked`].
+    pub(super) async fn approve_asked(
+        &self,
+        ask: &AskElicitation,
+        by: &str,
+    ) -> Result<bool, ErrorObject> {
+        self.host.approve_asked(ask, by).await
     }
 
     /// Calls a method. The process is started if it does not run.

@@ -334,6 +334,7 @@ fn read_only_threads(deps: AgentDeps) -> Threads {
         webhook: Arc::new(NoWebhook),
         hooks: Arc::new(raddle_core::ports::NoHooks),
         skills: deps.skills,
+        plugins: Arc::new(raddle_core::ports::NoPlugins),
         clock: || Timestamp(1_700_000_000_000),
         node: "test".to_owned(),
         liveness: Arc::new(SoleNode),

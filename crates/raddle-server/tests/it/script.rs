@@ -97,6 +97,7 @@ fn as_node(
             webhook: Arc::new(raddle_agent::NoWebhook),
             hooks: Arc::new(raddle_core::ports::NoHooks),
             skills: deps.skills,
+            plugins: Arc::new(raddle_core::ports::NoPlugins),
             clock: || Timestamp(1_700_000_000_000),
             node,
             liveness: nodes,

@@ -37,6 +37,13 @@ impl Oracle {
                         coverage.hit("message whole after a call");
                     }
                 }
+                Event::RequestResolved(it) => {
+                    let item = self.requests.get(&it.request);
+                    let item = item.and_then(|it| self.items.get(it));
+                    if item.is_some_and(|item| !item.open) {
+                        coverage.hit("question outlived its call");
+                    }
+                }
                 _ => {}
             }
         }

@@ -1,8 +1,8 @@
 //! Scripts of running and stopping tools.
 
 use raddle_core::{
-    AppendText, Ask, AskForTool, AskQuestions, Command, CountModelUse, EndTool, ItemBody, ItemId,
-    ItemPart, ItemStatus, Output, Timestamp, Usage,
+    AppendText, Ask, AskElicitation, AskForTool, AskQuestions, Command, CountModelUse, EndTool,
+    ItemBody, ItemId, ItemPart, ItemStatus, Output, PluginPermission, Timestamp, Usage,
 };
 use support::Rng;
 
@@ -26,10 +26,21 @@ pub fn running(rng: &mut Rng, item: &ItemId, body: &ItemBody) -> Steps {
         steps.push_back((rng.range(1, 120), Command::AppendText(print)));
     }
     if rng.percent(12) {
-        let ask = Ask::Questions(AskQuestions {
-            questions: vec![question()],
-            trust_folder: None,
-        });
+        let ask = match rng.percent(50) {
+            true => Ask::Questions(AskQuestions {
+                questions: vec![question()],
+                trust_folder: None,
+            }),
+            false => Ask::Elicitation(AskElicitation {
+                server: "p".to_owned(),
+                body: serde_json::json!({"message": "may I?"}),
+                permission: Some(PluginPermission {
+                    plugin: "p".to_owned(),
+                    hash: "sha256:0".to_owned(),
+                    name: "workspace.read".to_owned(),
+                }),
+            }),
+        };
         let expires_at = rng.percent(30).then_some(Timestamp(1_500));
         let ask = AskForTool {
             item: item.clone(),

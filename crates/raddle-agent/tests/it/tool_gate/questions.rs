@@ -1,11 +1,15 @@
 //! Questions that a running tool asks the user.
 
+use raddle_agent::Options;
+use raddle_core::ports::{
+    NoPlugins, NotApproved, PluginRequest, PluginRequestError, PluginSkill, PluginSnapshot, Plugins,
+};
 use raddle_core::{ApprovalPolicy, Refusal};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::started;
+use crate::{options, started};
 
 const CALL: &[ScriptLine] = &[ScriptLine::Calls("do", "elicits")];
 const ASK: &str = "ask mcpServer/elicitation/request";
@@ -122,4 +126,107 @@ async fn a_new_owner_asks_again_when_the_call_is_repeated() {
     assert!(prompts[0].contains(lost), "{prompts:?}");
     assert!(prompts[1].contains("did elicits: accepted"), "{prompts:?}");
     assert_eq!(resolutions(&harness).await[0], Resolution::Withdrawn {});
+}
+
+const CALL_OF_PLUGIN: &[ScriptLine] = &[ScriptLine::Calls("do", "asks-permission")];
+
+/// Plugins that note the stored approvals.
+#[derive(Debug, Default)]
+struct ApprovedPlugins(Mutex<Vec<String>>, Notify);
+
+impl Plugins for ApprovedPlugins {
+    fn approve<'a>(
+        &'a self,
+        ask: &'a AskElicitation,
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<(), NotApproved>> {
+        let permission = ask.permission.as_ref().map(|it| &*it.name);
+        let approval = format!("{} {} by {by}", ask.server, permission.unwrap_or_default());
+        self.0.lock().expect("approvals").push(approval);
+        self.1.notify_one();
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn snapshots(&self) -> BoxFuture<'_, Vec<PluginSnapshot>> {
+        NoPlugins.snapshots()
+    }
+
+    fn reload(&self) -> BoxFuture<'_, ()> {
+        NoPlugins.reload()
+    }
+
+    fn forget<'a>(&'a self, plugin: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move { NoPlugins.forget(plugin).await })
+    }
+
+    fn skills(&self) -> Vec<PluginSkill> {
+        Vec::new()
+    }
+
+    fn skill_text(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn rule_names<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Vec<String>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    fn call(&self, call: PluginRequest) -> BoxFuture<'_, Result<Value, PluginRequestError>> {
+        Box::pin(async move { NoPlugins.call(call).await })
+    }
+}
+
+/// Starts a turn whose call asks for a permission of a plugin, and a second owner with this script.
+async fn second_owner(script: &[&[ScriptLine]]) -> (GateHarness, Arc<ApprovedPlugins>) {
+    let mut harness = harness(&[CALL_OF_PLUGIN, DONE]).await;
+    let result = execute(&harness.thread, turn("t1", "hi")).await;
+    result.expect("a turn");
+    until(&mut harness.deliveries, ASK).await;
+    let plugins = Arc::new(ApprovedPlugins::default());
+    harness.script = Arc::new(ScriptedAnswers::new(script));
+    harness.tools = Arc::default();
+    let options = Options {
+        tools: harness.tools.clone(),
+        plugins: plugins.clone(),
+        ..options(&harness.journal, harness.script.clone())
+    };
+    harness.threads = Threads::new(options);
+    harness.thread = harness.threads.get(harness.id).await.expect("the thread");
+    let (me, deliveries) = client();
+    subscribe(&harness.thread, me).await;
+    harness.deliveries = deliveries;
+    until(&mut harness.deliveries, ASK).await;
+    (harness, plugins)
+}
+
+/// The repeated call waits for the answer to the question of the lost one.
+#[tokio::test]
+async fn a_permission_is_asked_once_although_the_owner_dies() {
+    let call = &[ScriptLine::Calls("do", "asks-permission")];
+    let (mut harness, plugins) = second_owner(&[call, DONE]).await;
+    harness.tools.started.notified().await;
+    until(&mut harness.deliveries, "item/started").await;
+    harness.answer(0, accepted()).await;
+    let received = until(&mut harness.deliveries, "turn/completed").await;
+    assert!(!received.iter().any(|it| it == ASK), "{received:?}");
+    let prompts = harness.script.prompts();
+    let lost = "output This call was lost when the server ended. It was asking the user";
+    assert!(prompts[0].contains(lost), "{prompts:?}");
+    let done = r#"output did asks-permission: accepted {"action":"accept"}"#;
+    assert!(prompts[1].ends_with(done), "{prompts:?}");
+    assert_eq!(resolutions(&harness).await.len(), 1);
+    assert!(plugins.0.lock().expect("approvals").is_empty());
+}
+
+/// Without a repeated call, the approval is stored for later calls.
+#[tokio::test]
+async fn a_permission_is_stored_although_its_call_is_lost() {
+    let waits = &[ScriptLine::Calls("do", "waits")];
+    let (mut harness, plugins) = second_owner(&[waits, DONE]).await;
+    harness.answer(0, accepted()).await;
+    plugins.1.notified().await;
+    let approvals = plugins.0.lock().expect("approvals").clone();
+    assert_eq!(approvals, ["s workspace.read by ann"]);
+    harness.tools.go.notify_one();
+    until(&mut harness.deliveries, "turn/completed").await;
 }

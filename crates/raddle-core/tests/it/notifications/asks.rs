@@ -121,6 +121,7 @@ fn only_an_exact_answer_approves_a_tool() {
 #[test]
 fn an_elicitation() {
     let (method, params) = request_on_wire(Ask::Elicitation(AskElicitation {
+        permission: None,
         server: "files".to_owned(),
         body: json!({ "message": "which?", "mode": "form" }),
     }));

@@ -27,7 +27,7 @@ pub(crate) enum QuestionError {
 
 /// Returns the question as clients receive it, without the names of the thread and the server.
 /// Its texts contain nothing that a terminal would execute.
-pub(super) fn question(params: &ElicitRequestParams) -> Result<Value, QuestionError> {
+pub(crate) fn question(params: &ElicitRequestParams) -> Result<Value, QuestionError> {
     let message = match params {
         ElicitRequestParams::FormElicitationParams { message, .. } => message,
         ElicitRequestParams::UrlElicitationParams { message, url, .. } => {

@@ -142,7 +142,7 @@ impl ActApprover for CallApprover {
             }
             let question = super::permissions::form(&message)
                 .map_err(|error| NotApproved(error.message.into_owned()))?;
-            let accepted_by = self.call.questions.accepted_by(&question).await;
+            let accepted_by = self.call.questions.accepted_by(&question, None).await;
             let principal =
                 accepted_by.map_err(|why| NotApproved(format!("the user is not asked: {why}")))?;
             principal.ok_or_else(|| NotApproved("the user did not approve it".to_owned()))

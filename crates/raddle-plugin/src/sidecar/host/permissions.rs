@@ -3,11 +3,13 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
+use raddle_core::{AskElicitation, PluginPermission};
 use raddle_rpc::{ErrorObject, code};
 use rmcp::model::ElicitRequestParams;
 use serde_json::{Value, json};
 
 use super::{PluginHost, invalid_params, refused};
+use crate::mcp::question;
 use crate::sidecar::manifest::Manifest;
 use crate::sidecar::open_calls::OpenCall;
 use crate::sidecar::permission_store::ApprovalError;
@@ -45,16 +47,45 @@ impl PluginHost {
         if self.is_approved(permission).await? {
             return Ok(json!({ "approved": true }));
         }
-        let Manifest { id, version, .. } = &*self.manifest;
-        let message = format!("The plugin {id} {version} asks for the permission {permission}.");
-        let question = form(&message)?;
-        let accepted_by = call.questions.accepted_by(&question).await;
+        let question = self.question(permission)?;
+        let asked = PluginPermission {
+            plugin: self.manifest.id.clone(),
+            hash: self.hash.clone(),
+            name: permission.to_owned(),
+        };
+        let accepted_by = call.questions.accepted_by(&question, Some(asked)).await;
         let Some(principal) = accepted_by.map_err(|it| not_asked(&it))? else {
             return Ok(json!({ "approved": false }));
         };
         match self.approve(permission, principal).await? {
             true => Ok(json!({ "approved": true })),
             false => Err(not_asked(&"the plugin is changed, disabled or removed")),
+        }
+    }
+
+    /// Returns the question to the user about a permission.
+    fn question(&self, permission: &str) -> Result<ElicitRequestParams, ErrorObject> {
+        let Manifest { id, version, .. } = &*self.manifest;
+        form(&format!(
+            "The plugin {id} {version} asks for the permission {permission}."
+        ))
+    }
+
+    /// Stores the approval of a permission by this principal, who was asked in a call that has
+    /// ended. Returns false if the question was another one, or the plugin has changed since.
+    pub(in crate::sidecar) async fn approve_asked(
+        &self,
+        ask: &AskElicitation,
+        by: &str,
+    ) -> Result<bool, ErrorObject> {
+        let Some(PluginPermission { hash, name, .. }) = &ask.permission else {
+            return Ok(false);
+        };
+        let body = question(&self.question(name)?);
+        let is_same = *hash == self.hash && self.is_declared(name);
+        match is_same && body.is_ok_and(|it| it == ask.body) {
+            true => self.approve(name, by.to_owned()).await,
+            false => Ok(false),
         }
     }
 
@@ -126,7 +157,7 @@ impl PluginHost {
 
     /// Whether the user approved a permission. The file is read each time, because the user may
     /// revoke it.
-    async fn is_approved(&self, permission: &str) -> Result<bool, ErrorObject> {
+    pub(super) async fn is_approved(&self, permission: &str) -> Result<bool, ErrorObject> {
         let (store, hash) = (self.permissions.clone(), self.hash.clone());
         let approved = self.on_disk(move || store.approved(&hash)).await?;
         Ok(approved.contains_key(permission))

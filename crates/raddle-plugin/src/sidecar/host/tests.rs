@@ -1,10 +1,11 @@
 mod acts;
 mod small_methods;
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use raddle_core::ports::QuestionSink;
-use raddle_core::{Ask, RequestAnswer, Resolution, ThreadId};
+use raddle_core::{Ask, AskElicitation, PluginPermission, RequestAnswer, Resolution, ThreadId};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -16,6 +17,7 @@ use crate::sidecar::open_calls::OpenCallGuard;
 struct FakeUser {
     action: &'static str,
     asked: AtomicUsize,
+    last: Mutex<Option<AskElicitation>>,
 }
 
 impl QuestionSink for FakeUser {
@@ -28,6 +30,7 @@ impl QuestionSink for FakeUser {
         let beginning = "The plugin org.example 1 asks for the permission ";
         assert!(message.starts_with(beginning), "{message}");
         self.asked.fetch_add(1, Ordering::Relaxed);
+        *self.last.lock().expect("a question") = Some(question);
         let body = json!({ "action": self.action });
         Box::pin(std::future::ready(Resolution::Answered {
             by: "me".to_owned(),
@@ -67,6 +70,7 @@ impl HostFixture {
         let user = Arc::new(FakeUser {
             action,
             asked: AtomicUsize::new(0),
+            last: Mutex::default(),
         });
         let caller = CallUser {
             thread: ThreadId::mint(),
@@ -165,6 +169,60 @@ async fn an_approval_of_a_plugin_that_was_removed_is_not_stored() {
     let hash = fixture.host.hash.clone();
     let stored = fixture.host.permissions.approved(&hash).expect("a file");
     assert!(stored.is_empty());
+}
+
+/// The question of a call that was lost is the one that the plugin asked: its text, for its files.
+#[tokio::test]
+async fn an_answer_to_a_lost_call_approves_only_the_question_of_the_plugin() {
+    let fixture = HostFixture::new();
+    let (user, _call) = fixture.open_call("decline");
+    assert_eq!(fixture.ask("workspace.read").await, approved(false));
+    let asked = user.last.lock().expect("a question").clone();
+    let asked = asked.expect("a question");
+    let permission = asked.permission.clone().expect("a permission");
+    let with = |permission: Option<PluginPermission>, body: &Value| AskElicitation {
+        permission,
+        body: body.clone(),
+        ..asked.clone()
+    };
+    let of = |hash: &str, name: &str| {
+        Some(PluginPermission {
+            hash: hash.to_owned(),
+            name: name.to_owned(),
+            ..permission.clone()
+        })
+    };
+    for (what, ask, is_approved) in [
+        ("no permission", with(None, &asked.body), false),
+        (
+            "other files",
+            with(of("sha256:0", "workspace.read"), &asked.body),
+            false,
+        ),
+        (
+            "another permission than the text says",
+            with(of(&permission.hash, "workspace.write"), &asked.body),
+            false,
+        ),
+        (
+            "another text",
+            with(
+                Some(permission.clone()),
+                &json!({"mode": "form", "message": "Cookies?"}),
+            ),
+            false,
+        ),
+        ("the question", asked.clone(), true),
+    ] {
+        let outcome = fixture.host.approve_asked(&ask, "ann").await;
+        assert_eq!(outcome.ok(), Some(is_approved), "{what}");
+        let is_stored = fixture.host.is_approved("workspace.read").await;
+        assert_eq!(is_stored.ok(), Some(is_approved), "{what}");
+    }
+    assert_eq!(fixture.ask("workspace.read").await, approved(true));
+    fixture.host.stop();
+    let outcome = fixture.host.approve_asked(&asked, "ann").await;
+    assert_eq!(outcome.ok(), Some(false), "the plugin was removed");
 }
 
 #[tokio::test]

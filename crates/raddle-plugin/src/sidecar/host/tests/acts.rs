@@ -61,6 +61,7 @@ fn open_call(
         questions: Arc::new(FakeUser {
             action,
             asked: AtomicUsize::new(0),
+            last: Mutex::default(),
         }),
     };
     let thread = Arc::new(FakeThread { acts, run });
