@@ -34,6 +34,7 @@ use sha2::{Digest as _, Sha256};
 
 use self::change_set::ChangeSet;
 use self::log::{HexPath, LogEntry, LogState, Logs};
+pub use self::sweep::{PruneSummary, prune_checkpoints};
 use self::tool_windows::SharedWindows;
 pub use self::tools::CheckpointedTools;
 use self::tracked_folder::{Scope, TrackedFolder, TurnKey};
@@ -114,6 +115,11 @@ impl FileCheckpoints {
     }
 }
 
+/// Returns the folder of the stores of all workspaces, in that of the checkpoints.
+fn stores_in(folder: &Path) -> PathBuf {
+    folder.join("workspaces")
+}
+
 impl Inner {
     /// Whether a folder is too wide for a workspace: copies of everything in it would be stored.
     fn is_too_wide(&self, root: &Path) -> bool {
@@ -171,7 +177,7 @@ impl Inner {
 
     /// Returns the folder of the stores of all workspaces.
     fn stores(&self) -> PathBuf {
-        self.options.folder.join("workspaces")
+        stores_in(&self.options.folder)
     }
 
     /// Notes the start of a tool. Blocks on the disk.

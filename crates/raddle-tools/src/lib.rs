@@ -24,8 +24,12 @@ mod tool_deps;
 mod truncation;
 mod turn_diffs;
 
-pub use checkpoints::{CheckpointOptions, CheckpointedTools, FileCheckpoints, remove_checkpoints};
+pub use checkpoints::{
+    CheckpointOptions, CheckpointedTools, FileCheckpoints, PruneSummary, prune_checkpoints,
+    remove_checkpoints,
+};
 pub use command::workspaces;
+pub use raddle_workspace::RetentionLimits;
 pub use registry::{BuiltInTools, Options};
 pub use tool_deps::{HostsError, Operator};
 pub use turn_diffs::TurnDiffs;

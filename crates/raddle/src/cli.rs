@@ -44,7 +44,7 @@ pub(crate) use thread::{
     ThreadCommand, ThreadDelete, ThreadExport, ThreadImport, ThreadList, ThreadShow,
     ThreadUnarchive, ThreadVerify,
 };
-pub(crate) use undo::{Diff, Undo};
+pub(crate) use undo::{Diff, Gc, Undo};
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -132,6 +132,14 @@ pub(crate) enum Command {
     /// Exit status: 0 restored; 1 nothing to restore, a conflict, not confirmed, or a failure; 2
     /// invalid arguments. See docs/diffs.md.
     Undo(Undo),
+    /// Remove old copies of workspace files
+    ///
+    /// Raddle keeps copies of the files that turns change, for `raddle diff` and `raddle undo`, and
+    /// removes old ones once a day. This command removes them now, by your limits. Turns whose
+    /// copies are removed cannot be restored. Copies that a running command of an agent uses stay.
+    ///
+    /// The exit status is 1 if copies of a workspace cannot be removed. See docs/diffs.md.
+    Gc(Gc),
     /// Run a command inside the sandbox
     ///
     /// By default the command can read every file that you can and write the folder it starts in,

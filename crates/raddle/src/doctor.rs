@@ -14,6 +14,7 @@ use raddle_sandbox::{KeeperCommand, Launcher};
 use raddle_server::config_problems;
 use serde_json::{Value, json};
 
+pub(crate) use self::storage::size;
 use crate::cli::Doctor;
 use crate::config;
 use crate::home::Home;

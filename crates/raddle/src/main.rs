@@ -12,6 +12,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod exec;
+mod gc;
 mod generate;
 mod home;
 mod hooks;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         Command::Thread(command) => thread::run(command),
         Command::Diff(args) => diff::run(&args),
         Command::Undo(args) => undo::run(&args),
+        Command::Gc(args) => gc::run(&args),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Doctor(args) => doctor::run(overrides, args),
         Command::Judge(args) => judge::run(overrides, &args),

@@ -1,12 +1,12 @@
 //! Removing old copies of files from the stores of all workspaces.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
 use raddle_workspace::{Error, RetentionLimits, prune_store};
 
-use super::Inner;
+use super::{Inner, stores_in};
 
 /// Name of the file whose time is that of the last sweep.
 const SWEPT: &str = "swept";
@@ -43,20 +43,60 @@ fn is_due(marker: &Path) -> bool {
 
 /// Prunes all stores that no process uses now.
 fn sweep(stores: &Path) {
-    let Ok(entries) = fs::read_dir(stores) else {
-        return;
-    };
-    for store in entries.flatten().map(|it| it.path()) {
-        match prune_store(&store, &RetentionLimits::default()) {
-            Ok(report) => {
-                tracing::debug!(
-                    ?store,
-                    removed = report.removed.len(),
-                    "old snapshots were removed"
-                );
+    match prune_stores(stores, &RetentionLimits::default()) {
+        Ok(PruneSummary {
+            failed, removed, ..
+        }) => {
+            for (store, error) in failed {
+                tracing::warn!(?store, %error, "old snapshots remain");
             }
-            Err(Error::Busy(_)) => {}
-            Err(error) => tracing::warn!(?store, %error, "old snapshots remain"),
+            tracing::debug!(removed, "old snapshots were removed");
+        }
+        Err(error) => tracing::warn!(?stores, %error, "old snapshots remain"),
+    }
+}
+
+/// Result of pruning the stores of all workspaces.
+#[derive(Debug, Default)]
+pub struct PruneSummary {
+    /// Number of stores that were pruned.
+    pub pruned: usize,
+    /// Number of stores that were left as they are, because a process uses them.
+    pub busy: usize,
+    /// Stores that could not be pruned.
+    pub failed: Vec<(PathBuf, Error)>,
+    /// Number of removed snapshots.
+    pub removed: usize,
+    /// Bytes of the pruned stores before.
+    pub bytes_before: u64,
+    /// Bytes of the pruned stores now.
+    pub bytes_now: u64,
+}
+
+/// Removes copies of files beyond these limits from the stores of all workspaces. `folder` is that
+/// of the checkpoints. Blocks on the disk.
+pub fn prune_checkpoints(folder: &Path, limits: &RetentionLimits) -> io::Result<PruneSummary> {
+    prune_stores(&stores_in(folder), limits)
+}
+
+fn prune_stores(stores: &Path, limits: &RetentionLimits) -> io::Result<PruneSummary> {
+    let mut summary = PruneSummary::default();
+    let entries = match fs::read_dir(stores) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(summary),
+        entries => entries?,
+    };
+    for entry in entries {
+        let store = entry?.path();
+        match prune_store(&store, limits) {
+            Ok(report) => {
+                summary.pruned += 1;
+                summary.removed += report.removed.len();
+                summary.bytes_before += report.bytes_before;
+                summary.bytes_now += report.bytes_now;
+            }
+            Err(Error::Busy(_)) => summary.busy += 1,
+            Err(error) => summary.failed.push((store, error)),
         }
     }
+    Ok(summary)
 }

@@ -1,4 +1,4 @@
-//! The command lines of `raddle undo` and `raddle diff`.
+//! The command lines of `raddle undo`, `raddle diff` and `raddle gc`.
 
 use clap::Args;
 
@@ -42,4 +42,15 @@ pub(crate) struct Diff {
     /// Print the number of changed lines of each file instead
     #[arg(long)]
     pub(crate) stat: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Gc {
+    /// Remove copies that are older than this many days
+    #[arg(long, value_name = "DAYS", default_value_t = 30)]
+    pub(crate) older_than: u32,
+
+    /// Then remove the oldest copies of each workspace until the rest fits
+    #[arg(long, value_name = "MIB", default_value_t = 5120)]
+    pub(crate) max_size: u32,
 }

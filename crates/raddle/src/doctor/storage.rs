@@ -90,7 +90,7 @@ fn free(folder: &Path) -> Option<u64> {
 }
 
 /// Formats a size for users.
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     let mib = bytes >> 20;
     match mib {
         0 => format!("{} KiB", bytes >> 10),

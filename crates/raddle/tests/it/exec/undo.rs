@@ -85,6 +85,20 @@ fn changes_of_a_command_are_printed_and_undone() {
         .expect("a name")
         .to_string_lossy()
         .into_owned();
+    // Nothing is old yet.
+    step(
+        &["gc"],
+        0,
+        &["removed 0 KiB of copies", " of 1 workspace remain"],
+    );
+    step(&["diff", "--stat"], 0, &[" files changed"]);
+    step(
+        &["gc", "--older-than", "0"],
+        0,
+        &["; 0 KiB of 1 workspace remain"],
+    );
+    step(&["gc"], 0, &["; 0 KiB of 0 workspaces remain"]);
+    step(&["diff", "--stat"], 1, &["has expired"]);
     step(&["thread", "delete", &thread, "--yes"], 0, &["deleted"]);
     assert_eq!(threads(), 0);
 }

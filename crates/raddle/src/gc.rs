@@ -1,0 +1,60 @@
+//! `raddle gc`: remove old copies of workspace files.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use raddle_tools::{PruneSummary, RetentionLimits, prune_checkpoints};
+
+use crate::cli::Gc;
+use crate::doctor::size;
+use crate::home::Home;
+use crate::log;
+use crate::threads::checkpoints_folder;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+pub(crate) fn run(args: &Gc) -> Result<ExitCode> {
+    let folder = checkpoints_folder(&Home::find()?.state);
+    let limits = RetentionLimits {
+        age_max: DAY * args.older_than,
+        bytes_max: u64::from(args.max_size) << 20,
+    };
+    let summary = prune_checkpoints(&folder, &limits);
+    let summary = summary.with_context(|| format!("cannot list {}", folder.display()))?;
+    let PruneSummary {
+        pruned,
+        busy,
+        failed,
+        bytes_before,
+        bytes_now,
+        ..
+    } = summary;
+    let removed = bytes_before.saturating_sub(bytes_now);
+    log::print_line(&format!(
+        "removed {} of copies; {} of {} remain",
+        size(removed),
+        size(bytes_now),
+        workspaces(pruned)
+    ));
+    if busy > 0 {
+        log::print_line(&format!(
+            "raddle: warning: the copies of {} are in use, and were left as they are",
+            workspaces(busy)
+        ));
+    }
+    for (store, error) in &failed {
+        log::print_line(&format!("raddle: error: {}: {error}", store.display()));
+    }
+    Ok(match failed.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+fn workspaces(count: usize) -> String {
+    match count {
+        1 => "1 workspace".to_owned(),
+        count => format!("{count} workspaces"),
+    }
+}
