@@ -22,7 +22,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -45,13 +46,21 @@ const SNAPSHOTS: &str = "snapshots";
 /// Folders of a store.
 const FOLDERS: [&str; 2] = ["packs", SNAPSHOTS];
 
+/// Limit: wait for the store of a workspace that another process uses; beyond it, the tool runs without
+/// a checkpoint, or the restore fails.
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Pause between two attempts to lock a store. The system call has no deadline.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
 /// Reaction to a store that another handle has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnBusy {
     /// Fail with [`Error::Busy`].
     Fail,
-    /// Wait. A handle keeps the lock only while it works.
-    Wait,
+    /// Wait, and fail with [`Error::Busy`] after this time. A handle keeps the lock only while it
+    /// works.
+    Wait(Duration),
 }
 
 /// Whether a store has a snapshot. It is not locked for that, and its contents are not checked.
@@ -92,12 +101,13 @@ impl Store {
         flock(&self.lock, FlockOperation::Unlock).map_err(|it| Error::disk(&self.folder, it))
     }
 
-    /// Waits for the lock, and reads what other handles changed meanwhile. Reports whether contents
+    /// Waits for the lock, at most [`LOCK_TIMEOUT`], and reads what other handles changed meanwhile. Reports whether contents
     /// are gone.
     pub fn lock(&mut self) -> Result<bool, Error> {
-        take(&self.lock, &self.folder, OnBusy::Wait)?;
+        let wait = OnBusy::Wait(LOCK_TIMEOUT);
+        take(&self.lock, &self.folder, wait)?;
         if !is_lock_of(&self.lock, &self.folder) {
-            self.lock = lock_of(&self.folder, OnBusy::Wait)?;
+            self.lock = lock_of(&self.folder, wait)?;
         }
         let paths = files::list(&self.packs_folder())?;
         let mut is_gone = false;
@@ -338,14 +348,19 @@ fn is_lock_of(lock: &File, folder: &Path) -> bool {
 }
 
 fn take(lock: &File, folder: &Path, on_busy: OnBusy) -> Result<(), Error> {
-    let operation = match on_busy {
-        OnBusy::Fail => FlockOperation::NonBlockingLockExclusive,
-        OnBusy::Wait => FlockOperation::LockExclusive,
+    let began = Instant::now();
+    let may_wait = || match on_busy {
+        OnBusy::Fail => false,
+        OnBusy::Wait(time) => began.elapsed() < time,
     };
-    match rustix::io::retry_on_intr(|| flock(lock, operation)) {
-        Ok(()) => Ok(()),
-        Err(Errno::WOULDBLOCK) => Err(Error::Busy(folder.to_owned())),
-        Err(error) => Err(Error::disk(folder, error)),
+    let operation = FlockOperation::NonBlockingLockExclusive;
+    loop {
+        match rustix::io::retry_on_intr(|| flock(lock, operation)) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) if may_wait() => thread::sleep(LOCK_PAUSE),
+            Err(Errno::WOULDBLOCK) => return Err(Error::Busy(folder.to_owned())),
+            Err(error) => return Err(Error::disk(folder, error)),
+        }
     }
 }
 
@@ -417,4 +432,24 @@ impl<W: Write> Write for HashingWriter<'_, W> {
 
 fn modified(metadata: &Metadata) -> SystemTime {
     metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process that hangs with the lock, such as one on a lost file server, must not hang others.
+    #[test]
+    fn the_wait_for_a_lock_ends() {
+        let home = tempfile::tempdir().expect("a folder");
+        let store = home.path().join("store");
+        let held = lock_of(&store, OnBusy::Fail).expect("the lock");
+        for wait in [OnBusy::Fail, OnBusy::Wait(Duration::from_millis(30))] {
+            let error = lock_of(&store, wait).expect_err("the lock is held");
+            assert!(matches!(error, Error::Busy(_)), "{wait:?}: {error}");
+        }
+        let waiting = thread::spawn(move || lock_of(&store, OnBusy::Wait(LOCK_TIMEOUT)));
+        drop(held);
+        waiting.join().expect("a thread").expect("the lock");
+    }
 }

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use crate::opened::open_root;
 use crate::scan::{IgnoreFiles, ScanResult, Scanner};
 use crate::snapshot::FolderNode;
-use crate::store::{OnBusy, Store};
+use crate::store::{LOCK_TIMEOUT, OnBusy, Store};
 use crate::{
     ContentHash, Error, Gap, GapReason, PruneReport, RetentionLimits, Snapshot, SnapshotId,
     SnapshotLimits, StoredSnapshot, WorkspacePath,
@@ -64,14 +64,14 @@ impl Workspace {
         Self::open_as(folder, store, limits, OnBusy::Fail)
     }
 
-    /// As [`Workspace::open`], but waits until no other handle has the lock. It may take as long as
-    /// another process takes for its first snapshot.
+    /// As [`Workspace::open`], but waits until no other handle has the lock, at most a minute. It may
+    /// take as long as another process takes for its first snapshot.
     pub fn open_waiting(
         folder: &Path,
         store: &Path,
         limits: SnapshotLimits,
     ) -> Result<Self, Error> {
-        Self::open_as(folder, store, limits, OnBusy::Wait)
+        Self::open_as(folder, store, limits, OnBusy::Wait(LOCK_TIMEOUT))
     }
 
     fn open_as(
