@@ -52,7 +52,6 @@ pub const REQUIRED: &[&str] = &[
     "fork of a fork",
     "fork mid-turn",
     "recovery by the node's default",
-    "question outlived its call",
     "tool stopped too slowly",
     "two answers",
     "ruling allow",
