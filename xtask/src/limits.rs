@@ -26,6 +26,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ("Threads", &["raddle-core", "raddle-agent"]),
     ("Models", &["raddle-model", "raddle-providers"]),
     ("Tools", &["raddle-tools", "raddle-plugin"]),
+    ("Checkpoints", &["raddle-workspace"]),
     ("Sandbox and processes", &["raddle-sandbox"]),
     ("Journal", &["raddle-store"]),
 ];
@@ -103,8 +104,28 @@ fn page(tree: &Tree) -> Result<String> {
             ));
         }
     }
+    if let Some(path) = unlisted(tree) {
+        bail!("{path} describes a limit; list its crate in a section of the page");
+    }
     page.push_str(TAIL);
     Ok(page)
+}
+
+/// Returns a file that describes a limit, of a crate that no section has.
+fn unlisted(tree: &Tree) -> Option<&str> {
+    let mut files = tree.texts().filter(|(path, text)| {
+        let crate_name = path
+            .strip_prefix("crates/")
+            .and_then(|it| it.split_once("/src/"))
+            .map(|(name, _)| name);
+        let is_listed = |name| SECTIONS.iter().any(|(_, crates)| crates.contains(&name));
+        crate_name.is_some_and(|it| !is_listed(it))
+            && text
+                .lines()
+                .filter_map(comment)
+                .any(|it| it.starts_with(MARK))
+    });
+    files.next().map(|(path, _)| path)
 }
 
 fn rows_of(path: &str, text: &str) -> Result<Vec<LimitRow>> {
@@ -325,6 +346,14 @@ mod tests {
         ] {
             assert!(rows_of("a.rs", text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_limit_of_a_crate_without_a_section_is_found() {
+        let code = "/// Limit: rows; beyond it, an error.\nconst ROWS_MAX: usize = 3;\n";
+        let error = page(&Tree::of(&[("crates/raddle-new/src/a.rs", code)]));
+        let error = error.expect_err("no section");
+        assert!(error.to_string().contains("raddle-new"), "{error}");
     }
 
     #[test]

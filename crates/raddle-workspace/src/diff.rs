@@ -31,8 +31,11 @@ pub struct DiffLimits {
 impl Default for DiffLimits {
     fn default() -> Self {
         Self {
+            // Limit: a text file in a diff; beyond it, the diff names the file without its content.
             text_bytes_max: 16 << 20,
+            // Limit: a binary file in a diff; beyond it, the diff names the file without its content.
             binary_bytes_max: 1 << 20,
+            // Limit: all patches of a diff; beyond it, the diff names files without their content.
             total_bytes_max: 8 << 20,
         }
     }

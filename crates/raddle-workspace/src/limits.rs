@@ -17,8 +17,12 @@ pub struct SnapshotLimits {
 impl Default for SnapshotLimits {
     fn default() -> Self {
         Self {
+            // Limit: files and symbolic links of a workspace; beyond it, the others are gaps of the
+            // checkpoint.
             files_max: 500_000,
+            // Limit: a file of a workspace; beyond it, the file is a gap of the checkpoint.
             file_bytes_max: 2 << 30,
+            // Limit: all files of a workspace; beyond it, the others are gaps of the checkpoint.
             bytes_max: 8 << 30,
         }
     }

@@ -25,7 +25,10 @@ pub struct RetentionLimits {
 impl Default for RetentionLimits {
     fn default() -> Self {
         Self {
+            // Limit: age of the copies of files; beyond it, they are removed, once a day.
             age_max: Duration::from_secs(30 * 24 * 3600),
+            // Limit: copies of the files of one workspace; beyond it, the oldest are removed, once a
+            // day.
             bytes_max: 5 << 30,
         }
     }
