@@ -1,4 +1,4 @@
-//! A simple patcher of bytes, to test our own.
+//! A simple patcher of bytes, to test our own. The fuzz target `hunks` uses it too.
 
 /// Splits a patch of one file into its header and its hunks.
 pub fn split_patch(patch: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
