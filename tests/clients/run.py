@@ -76,6 +76,7 @@ import aimock
 import cold
 import examples
 import https
+import hunks
 import llama
 import mcp_conformance
 import mcp_elicitation
@@ -131,6 +132,7 @@ SIDE_BY_SIDE = {
 CHECKS = {
     **recorder_check.CHECKS,
     **examples.CHECKS,
+    **hunks.CHECKS,
     **readme.CHECKS,
     **new_user.CHECKS,
     **tutorial.CHECKS,

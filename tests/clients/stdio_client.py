@@ -109,14 +109,14 @@ class Client:
 class StdioClient(Client):
     """A client with its own server process."""
 
-    def __init__(self, bench, settings=None, cwd=None, **environment):
+    def __init__(self, bench, settings=None, cwd=None, arguments=(), **environment):
         overrides = (settings or {}).items()
         words = [word for key, value in overrides for word in ("-c", f"{key}={value}")]
         self._log = bench.folder / "stdio.stderr"
         bench.evidence("the server's stderr", lambda: self.stderr().splitlines()[-20:])
         with open(self._log, "wb") as stderr:
             self._server = subprocess.Popen(
-                [bench.raddle, "app-server", *words],
+                [bench.raddle, "app-server", *arguments, *words],
                 env=bench.environment(**environment),
                 cwd=bench.server_folder,
                 stdin=subprocess.PIPE,

@@ -1,11 +1,12 @@
-//! docs/images/exec.svg and demo.svg: recordings of `raddle exec` with an approval, and of
-//! `raddle demo`.
+//! docs/images/exec.svg, hunks.svg and demo.svg: recordings of `raddle exec` with an approval, as a
+//! whole and hunk by hunk, and of `raddle demo`.
 //!
 //! The binary runs in a pseudo-terminal, `exec` with `raddle mock` as its model, and this program
 //! answers the approval. The text of the recording is the binary's own; its times are fixed, and so are the
 //! folder and the id of the thread. So two recordings of one binary are the same file.
 
 mod demo;
+mod exec;
 mod pty;
 mod svg;
 mod terminal;
@@ -20,39 +21,14 @@ use anyhow::{Context, Result, bail};
 use crate::arguments::Arguments;
 use crate::cache::{Cache, remove_folder};
 use crate::r#gen::{self, Mode};
-use crate::recording::pty::Pty;
-use crate::recording::svg::Caption;
 use crate::recording::terminal::Terminal;
 use crate::repository;
-
-const FILE: &str = "docs/images/exec.svg";
-const CAPTION: Caption = Caption {
-    command: "raddle exec",
-    description: "The agent wants to write a file. raddle exec shows the change and asks; the \
-                  user answers y, and the file is written.",
-};
 
 /// The folder of the recording. It is removed before and after.
 const FOLDER: &str = "/tmp/raddle-recording";
 
 const COLUMNS: u16 = 80;
 const ROWS: u16 = 24;
-
-const OPTIONS: [&str; 2] = ["--sandbox", "read-only"];
-const PROMPT: &str = "Write a haiku about looms to loom.txt.";
-/// End of the question, which the user answers.
-const QUESTION_END: &str = "[y/a/n/?/…] ";
-const ANSWER: &str = "y";
-const WRITTEN: &str = "loom.txt";
-
-const SCRIPT: &str = r#"
-[[answer]]
-match = "haiku"
-steps = [{ call = "apply_patch", arguments = { input = "*** Begin Patch\n*** Add File: loom.txt\n+Warp threads hold the light,\n+the shuttle passes between,\n+cloth remembers both.\n*** End Patch\n" } }]
-
-[[answer]]
-steps = [{ text = "I wrote the haiku to loom.txt." }]
-"#;
 
 /// Id in place of the thread's own, which differs in each run.
 const THREAD_ID: &str = "0199a3f2-5c1e-7d40-9b26-31c0e8f7a654";
@@ -82,16 +58,26 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
 pub fn run(root: &Path, cache: &Cache, raddle: &Path, mode: Mode) -> Result<()> {
     let _lock = cache.lock("recording")?;
     remove_folder(Path::new(FOLDER))?;
-    let recorded = record(raddle).and_then(|exec| Ok((exec, demo::record(raddle)?)));
+    let recorded = record_all(raddle);
     remove_folder(Path::new(FOLDER))?;
-    let (exec, demo) = recorded?;
-    check_or_write(root, FILE, &svg::svg(&CAPTION, exec.rows()), &mode)?;
-    check_or_write(
-        root,
-        demo::FILE,
-        &svg::svg(&demo::CAPTION, demo.rows()),
-        &mode,
-    )
+    let mut all_match = Ok(());
+    for (file, image) in recorded? {
+        // A stale recording must not hide another.
+        all_match = all_match.and(check_or_write(root, file, &image, &mode));
+    }
+    all_match
+}
+
+/// Records every program. Returns the images, each with its file.
+fn record_all(raddle: &Path) -> Result<Vec<(&'static str, String)>> {
+    let mut images = Vec::new();
+    for scene in exec::SCENES {
+        let terminal = exec::record(scene, raddle)?;
+        images.push((scene.file, svg::svg(&scene.caption, terminal.rows())));
+    }
+    let demo = demo::record(raddle)?;
+    images.push((demo::FILE, svg::svg(&demo::CAPTION, demo.rows())));
+    Ok(images)
 }
 
 /// Compares a recording with the committed file, or writes it.
@@ -110,48 +96,6 @@ fn check_or_write(root: &Path, file: &str, fresh: &str, mode: &Mode) -> Result<(
             Ok(())
         }
     }
-}
-
-fn record(raddle: &Path) -> Result<Terminal> {
-    let (home, work) = (folder("home")?, folder("looms")?);
-    let script = home.join("script.toml");
-    fs::write(&script, SCRIPT)?;
-    let (_mock, base_url) = start_mock(raddle, &home, &script)?;
-    fs::write(
-        home.join("config.toml"),
-        format!(
-            "model = \"mock/mock\"\n\n[model_providers.mock]\nbase_url = \"{}\"\n",
-            base_url.trim()
-        ),
-    )?;
-
-    let mut terminal = Terminal::new(usize::from(COLUMNS));
-    let options = OPTIONS.join(" ");
-    shell_line(
-        &mut terminal,
-        &format!("raddle exec {options} \"{PROMPT}\""),
-    )?;
-    let mut exec = program(raddle, &home);
-    exec.current_dir(&work);
-    exec.arg("exec").args(OPTIONS).arg(PROMPT);
-    let mut pty = Pty::open(COLUMNS, ROWS)?;
-    let mut exec = Guard(pty.start(exec)?);
-    terminal.wait(MODEL_MS);
-    terminal.output(&neutral(&pty.read_until(QUESTION_END)?))?;
-    terminal.wait(READ_MS);
-    terminal.type_text(ANSWER);
-    terminal.enter();
-    pty.enter(ANSWER)?;
-    terminal.wait(MODEL_MS);
-    terminal.output(&neutral(&pty.read_to_end()?))?;
-    let status = exec.0.wait()?;
-    if !status.success() {
-        bail!("`raddle exec` ended with {status}:\n{}", terminal.text());
-    }
-
-    shell_line(&mut terminal, &format!("cat {WRITTEN}"))?;
-    terminal.output(&fs::read_to_string(work.join(WRITTEN))?)?;
-    Ok(terminal)
 }
 
 /// Types a line at the prompt of a shell.

@@ -12,6 +12,7 @@ mod catch_up;
 mod command;
 mod context;
 mod family;
+mod hunks;
 mod image_header;
 mod notifications;
 mod number;
@@ -29,6 +30,7 @@ pub use catch_up::CatchUpReader;
 pub use command::*;
 pub use context::{Context, ContextEntry, SharedEntry};
 pub use family::Family;
+pub use hunks::{ProposedHunk, hunk_path, proposed_hunks, report_of_decisions};
 pub use image_header::ImageHeader;
 pub use notifications::{
     ask, goal_view, item_view, list_view, may_call_answer, nano_usd, notification_of_goal,

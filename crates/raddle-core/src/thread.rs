@@ -33,6 +33,7 @@ mod state;
 mod wait_reason;
 
 pub use advance::POLICY;
+pub(crate) use answer_request::hunks_of;
 pub use ask_trust::trust_answer;
 pub use budget::ModelUsage;
 pub use goal::Goal;

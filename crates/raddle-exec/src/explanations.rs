@@ -3,6 +3,7 @@
 use raddle_client::ServerQuestion;
 use serde_json::json;
 
+use super::hunk_choice;
 use super::quote::Quote;
 
 /// The line in place of changes that the server has not sent.
@@ -22,8 +23,9 @@ const COMMAND: [(&str, &str); 4] = [
     ),
 ];
 
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     ("y", "makes this change"),
+    ("h", "asks about each hunk of it, if it can be divided"),
     (
         "a",
         "makes it, and allows every change of these files for the rest of the thread, also when it \
@@ -77,6 +79,11 @@ pub(crate) fn rule(words: &[String]) -> Quote {
     Quote::new(lead, json!(words).to_string())
 }
 
+/// One line for each answer to the question about a hunk.
+pub(crate) fn of_hunks() -> Vec<Quote> {
+    with_heading(hunk_choice::EXPLANATIONS.iter().copied())
+}
+
 /// One line for each answer, and one about a lasting rule.
 pub(crate) fn of(question: &ServerQuestion) -> Vec<Quote> {
     let (answers, lasting) = match question {
@@ -88,7 +95,11 @@ pub(crate) fn of(question: &ServerQuestion) -> Vec<Quote> {
     };
     let answers = answers.iter().copied();
     let lines = answers.chain(lasting.map(|it| ("for good", it)));
-    let mut quotes = vec![Quote::new("answers:", "")];
-    quotes.extend(lines.map(|(answer, effect)| Quote::new(format!("  {answer}: "), effect)));
-    quotes
+    with_heading(lines)
+}
+
+fn with_heading<'a>(lines: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Quote> {
+    let lines = lines.map(|(answer, effect)| Quote::new(format!("  {answer}: "), effect));
+    let heading = Quote::new("answers:", "");
+    std::iter::once(heading).chain(lines).collect()
 }

@@ -14,6 +14,7 @@ mod error;
 mod events;
 mod explanations;
 mod fold;
+mod hunk_choice;
 mod keyboard;
 mod limits;
 mod opening;

@@ -8,7 +8,9 @@ use raddle_client::{
 };
 use raddle_console::print_line;
 use raddle_protocol::methods::{ConfigRead, ThreadList, ThreadUnarchive};
-use raddle_protocol::{AskForApproval, ConfigReadParams, ThreadId, ThreadUnarchiveParams};
+use raddle_protocol::{
+    AskForApproval, ConfigReadParams, ThreadId, ThreadUnarchiveParams, extension,
+};
 use serde_json::{Value, json};
 
 use super::limits;
@@ -218,6 +220,10 @@ fn options() -> Options {
     let mut options = Options::new(name, env!("CARGO_PKG_VERSION"));
     // For the folders of `--add-dir`.
     options.experimental = true;
+    // For the choice of hunks.
+    options
+        .extensions
+        .insert(extension::HUNKS.to_owned(), json!({}));
     options
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::elicitation::{self, FormProgress};
 use super::explanations;
+use super::hunk_choice::{self, HunkChoice};
 use super::keyboard::Keyboard;
 use super::permissions;
 use super::quote::{GUTTER, Quote};
@@ -155,6 +156,8 @@ struct TerminalQuestion {
     answers: BTreeMap<String, Value>,
     /// The answer so far to the question of an MCP server.
     form: FormProgress,
+    /// The choice of hunks, once the user began it.
+    choice: Option<HunkChoice>,
     /// The page to show, once the user asked for the full text and the explanations.
     page: Option<usize>,
 }
@@ -170,6 +173,8 @@ pub(crate) struct PromptView {
 }
 
 const ACT: &str = "yes, always in this session, no, or why not? [y/a/n/?/…] ";
+const ACT_OR_HUNKS: &str =
+    "yes, always in this session, hunk by hunk, no, or why not? [y/a/h/n/?/…] ";
 const ACT_OR_RULE: &str = "yes, always in this session, rule, no, or why not? [y/a/r/n/?/…] ";
 const TEXT: &str = "your answer: ";
 const OPTION: &str = "the number of your answer: ";
@@ -195,6 +200,7 @@ impl TerminalPrompt {
             subjects,
             answers: BTreeMap::new(),
             form: FormProgress::default(),
+            choice: None,
             page: None,
         });
         if self.open.len() > 1 {
@@ -247,6 +253,17 @@ impl TerminalPrompt {
 
 impl TerminalQuestion {
     fn shown(&self) -> PromptView {
+        if let Some(choice) = &self.choice {
+            let mut things = vec![choice.shown()];
+            if self.page.is_some() {
+                things.push(explanations::of_hunks());
+            }
+            return PromptView {
+                things,
+                page: self.page,
+                prompt: hunk_choice::PROMPT,
+            };
+        }
         let (first, prompt) = match &self.question.question {
             ServerQuestion::Question(it) => {
                 let next = it.questions.iter().find(|it| self.is_open(it));
@@ -254,7 +271,11 @@ impl TerminalQuestion {
             }
             ServerQuestion::Elicitation(it) => self.form.view(it),
             question => {
-                let prompt = self.rule().map_or(ACT, |_| ACT_OR_RULE);
+                let prompt = match (self.rule(), self.new_choice()) {
+                    (Some(_), _) => ACT_OR_RULE,
+                    (None, Some(_)) => ACT_OR_HUNKS,
+                    (None, None) => ACT,
+                };
                 (vec![approval_question(question)], prompt)
             }
         };
@@ -294,6 +315,13 @@ impl TerminalQuestion {
             _ => {}
         }
         let id = self.question.id.clone();
+        if let Some(choice) = &mut self.choice {
+            // Each hunk is shown in short first.
+            self.page = None;
+            let answer = choice.handle_line(line)?;
+            let reason = None;
+            return Some(QuestionReply { id, answer, reason });
+        }
         if let ServerQuestion::Elicitation(it) = &self.question.question {
             let answer = self.form.handle_line(it, line)?;
             let reason = None;
@@ -304,6 +332,11 @@ impl TerminalQuestion {
                 ("r" | "rule", Some(words)) => TypedAnswer::Rule(words.to_vec()),
                 // No rule is offered, so it is no answer.
                 ("r" | "rule", None) => return None,
+                ("h" | "hunks" | "hunk by hunk", _) => {
+                    self.choice = self.new_choice();
+                    self.page = None;
+                    return None;
+                }
                 _ => TypedAnswer::read(line),
             };
             let answer = answer(&self.question.question, &typed);
@@ -332,6 +365,14 @@ impl TerminalQuestion {
                 let words = it.proposed_execpolicy_amendment.as_deref();
                 words.filter(|it| !it.is_empty())
             }
+            _ => None,
+        }
+    }
+
+    /// Returns the choice of hunks, if the server offers one.
+    fn new_choice(&self) -> Option<HunkChoice> {
+        match &self.question.question {
+            ServerQuestion::FileChange(it) => HunkChoice::new(it.hunks.as_deref()?),
             _ => None,
         }
     }

@@ -38,6 +38,8 @@ open_enum! {
         AcceptForSession = "acceptForSession",
         /// Approved, and permanently by a rule.
         AcceptWithRule = "acceptWithRule",
+        /// Approved in part: hunk by hunk.
+        AcceptHunks = "acceptHunks",
         /// Declined; the turn continues.
         Decline = "decline",
         /// Declined, and the turn ends.
@@ -127,6 +129,22 @@ pub struct FileChangeRequestApprovalParams {
     pub grant_root: Option<String>,
     /// Human-readable reason why approval is needed; null if not given.
     pub reason: Option<String>,
+    /// Hunks of the changes, in their order, to accept by `acceptHunks`. Only clients with the
+    /// extension `raddle/hunks` receive them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hunks: Option<Vec<ProposedHunk>>,
+}
+
+/// A hunk that the user may accept or drop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProposedHunk {
+    /// Path of the file, as in the item.
+    pub path: String,
+    /// The hunk. A change that can only be accepted as a whole, such as that of a binary file, is
+    /// one hunk without lines.
+    #[serde(flatten)]
+    pub hunk: DiffHunk,
 }
 
 /// Response to `item/fileChange/requestApproval`.
@@ -256,13 +274,15 @@ open_enum! {
     }
 }
 
-open_enum! {
+externally_tagged! {
     /// Decision of the user about a file change.
     pub enum FileChangeApprovalDecision {
         /// Apply the change once.
         Accept = "accept",
         /// Apply the change, and do not ask again for these files in this session.
         AcceptForSession = "acceptForSession",
+        /// Apply the accepted hunks. The model is informed of all others, and the turn continues.
+        AcceptHunks(AcceptHunksDecision) = "acceptHunks",
         /// Do not apply the change. The model is informed, and the turn continues.
         Decline = "decline",
         /// Do not apply the change, and end the turn as interrupted.
@@ -324,4 +344,31 @@ pub struct NetworkPolicyAmendmentDecision {
     /// The host, and whether the rule allows or denies it.
     #[serde(rename = "network_policy_amendment")]
     pub network_policy_amendment: NetworkPolicyAmendment,
+}
+
+/// Body of the decision `acceptHunks`: apply a part of a change. If no hunk is accepted, the change is
+/// declined. If the decisions do not match the hunks of the request, nothing is applied, and the
+/// request ends as `failed`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AcceptHunksDecision {
+    /// Decisions on hunks, at most one on each. A hunk without one is dropped.
+    pub hunks: Vec<HunkDecision>,
+}
+
+/// Decision of the user about a hunk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HunkDecision {
+    /// Id of the hunk.
+    pub id: String,
+    /// Whether to apply the hunk.
+    pub accept: bool,
+    /// Comment of the user for the model. Null means none.
+    #[serde(default)]
+    pub comment: Option<String>,
+    /// Text in place of the new lines of an accepted hunk, with its line ends. Null keeps the new
+    /// lines. A file that is deleted, and a hunk without lines, have nothing to replace.
+    #[serde(default)]
+    pub replacement: Option<String>,
 }

@@ -21,5 +21,9 @@ pub const PROGRESS: &str = "raddle/progress";
 /// `plugin/event`.
 pub const PLUGINS: &str = "raddle/plugins";
 
+/// Requests for approval of a file change have the hunks of the change, and the client may accept
+/// some of them.
+pub const HUNKS: &str = "raddle/hunks";
+
 /// Names of all extensions.
-pub const ALL: &[&str] = &[SEQ, ROLES, IDEMPOTENCY, PROGRESS, PLUGINS];
+pub const ALL: &[&str] = &[SEQ, ROLES, IDEMPOTENCY, PROGRESS, PLUGINS, HUNKS];

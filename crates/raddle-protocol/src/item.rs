@@ -494,11 +494,32 @@ pub struct ExitedReviewModeItem {
     pub id: ItemId,
     /// Findings of the review, as text.
     pub review: String,
+    /// The findings that could be read from the text, in its order; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub findings: Option<Vec<ReviewFinding>>,
     /// Completion time, in milliseconds since the epoch; null while the item is open or if not
     /// recorded.
     pub completed_at_ms: Option<i64>,
     /// Start time, in milliseconds since the epoch; null if not recorded.
     pub started_at_ms: Option<i64>,
+}
+
+/// A problem that a review found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReviewFinding {
+    /// The problem in one line.
+    pub title: String,
+    /// When it occurs, what goes wrong, and how to correct it.
+    pub body: String,
+    /// Priority of the problem: from 0, the worst, to 3.
+    pub priority: u8,
+    /// Path of the file, as the model wrote it: absolute, or relative to the folder of the thread.
+    pub path: Option<String>,
+    /// First line of the problem, from 1; null if it is not about lines.
+    pub start_line: Option<u32>,
+    /// Last line of the problem; null if it is not about lines.
+    pub end_line: Option<u32>,
 }
 
 /// Marks the point where earlier history was summarised, automatically or by

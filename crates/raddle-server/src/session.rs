@@ -100,6 +100,8 @@ pub(crate) struct ClientProfile {
     pub(crate) wants_progress: bool,
     /// Whether it may call methods of plugins, and receives `plugin/event`.
     pub(crate) has_plugins: bool,
+    /// Whether it receives the hunks of a proposed change, and may choose among them.
+    pub(crate) has_hunks: bool,
     pub(crate) role: Role,
     opted_out: HashSet<String>,
 }
@@ -183,6 +185,7 @@ impl Session {
             has_idempotency: has_extension(extension::IDEMPOTENCY),
             wants_progress: has_extension(extension::PROGRESS),
             has_plugins: has_extension(extension::PLUGINS),
+            has_hunks: has_extension(extension::HUNKS),
             role,
             opted_out: capabilities
                 .and_then(|it| it.opt_out_notification_methods.clone())

@@ -81,6 +81,7 @@ fn of_resolution(resolution: &Resolution) -> Vec<&Blob> {
             RequestAnswer::Accept { .. }
             | RequestAnswer::AcceptForSession { .. }
             | RequestAnswer::AcceptWithRule { .. }
+            | RequestAnswer::AcceptHunks { .. }
             | RequestAnswer::Decline { .. }
             | RequestAnswer::Cancel { .. }
             | RequestAnswer::Permissions { .. }

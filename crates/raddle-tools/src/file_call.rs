@@ -340,6 +340,13 @@ impl FileCall {
             Ok(planned) => planned,
             Err(why) => return failed(body, &why.to_string()),
         };
+        let (planned, report) = match job.hunks.as_slice() {
+            [] => (planned, None),
+            decisions => match planned.accepted(&job.settings.cwd, decisions) {
+                Ok(accepted) => (accepted.plan, Some(accepted.report)),
+                Err(why) => return failed(body, &format!("Nothing was written: {why}.")),
+            },
+        };
         // Files that an approved command outside the sandbox names must stay as approved while it
         // runs.
         let paths: Vec<PathBuf> = planned.paths().iter().map(PathBuf::from).collect();
@@ -368,9 +375,11 @@ impl FileCall {
                 let changes = applied.changes;
                 let body = ItemBody::Patch(Patch { changes });
                 let diff = inner.diffs.changed(job, &planned);
+                let report = report.map(|it| format!("\n{it}"));
+                let output = applied.summary + &report.unwrap_or_default();
                 ToolResult {
                     diff: Some(diff),
-                    ..ToolResult::new(ItemStatus::Completed, body, Output::text(applied.summary))
+                    ..ToolResult::new(ItemStatus::Completed, body, Output::text(output))
                 }
             }
             Err(error) => failed(body, &error.to_string()),

@@ -19,6 +19,7 @@ mod read;
 mod read_bytes;
 mod roots;
 mod search;
+mod selection;
 mod swap;
 mod tree;
 mod turn_diff;
@@ -36,6 +37,7 @@ pub use read::ReadFile;
 pub use read_bytes::ReadBytes;
 pub use roots::{ResolvedPath, Roots, WriteAccess};
 pub use search::SearchFiles;
+pub use selection::{AcceptedPlan, SelectionError};
 pub use turn_diff::TurnDiff;
 pub use write::WriteFile;
 

@@ -1,6 +1,6 @@
 //! Applying some hunks of a change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Content, ContentHash, FileChange, FileHunk};
 
@@ -63,9 +63,10 @@ pub fn apply_hunks(
     let Content::Text(hunks) = &change.content else {
         return Err(HunkConflict::NoHunks);
     };
+    let ids: BTreeSet<&str> = hunks.iter().map(|it| &*it.id).collect();
     let mut chosen: BTreeMap<&str, &HunkChoice> = BTreeMap::new();
     for choice in choices {
-        if !hunks.iter().any(|it| it.id == choice.id) {
+        if !ids.contains(&*choice.id) {
             return Err(HunkConflict::NoSuchHunk(choice.id.clone()));
         }
         if chosen.insert(&choice.id, choice).is_some() {

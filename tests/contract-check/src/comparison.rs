@@ -62,13 +62,13 @@ impl Comparison<'_> {
         for part in rows.iter().flat_map(|row| &row.parts) {
             structure.compare(part.ours, part.theirs);
         }
-        let (free, met) = (structure.free, structure.met);
+        let (free, met, added) = (structure.free, structure.met, structure.added);
         let free: HashMap<_, _> = free
             .into_iter()
             .map(|(ours, (theirs, _))| (ours, theirs))
             .collect();
 
-        let check = Check::new(self.reference, &theirs, &ours, free, self.rounds);
+        let check = Check::new(self.reference, &theirs, &ours, (free, added), self.rounds);
         let row_counts = check_all(&check, &rows, findings)?;
 
         let mut outcomes = Vec::new();

@@ -1,6 +1,6 @@
 //! Generator of instances of a shape, which takes every choice often enough.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Number, Value, json};
 use support::{Rng, hash};
@@ -47,6 +47,8 @@ pub struct Instance {
     pub unstated: HashMap<String, AbsentValue>,
     /// Whether it holds a value that must not be recognized.
     pub open: bool,
+    /// Whether it holds a variant that only we have.
+    pub is_added: bool,
 }
 
 /// Value that an omitted member may have in the copy.
@@ -75,6 +77,8 @@ pub struct Generator<'g> {
     heights: &'g [usize],
     /// Nodes whose values another generator creates.
     delegates: HashMap<NodeId, Generator<'g>>,
+    /// Variants that only we have.
+    added: HashSet<NodeId>,
     idle: usize,
     // State of the instance in progress.
     value_count: usize,
@@ -125,6 +129,7 @@ impl<'g> Generator<'g> {
             has_uncovered: vec![false; graph.nodes.len()],
             heights,
             delegates: HashMap::new(),
+            added: HashSet::new(),
             idle: 0,
             value_count: 0,
             picks: Vec::new(),
@@ -139,6 +144,11 @@ impl<'g> Generator<'g> {
     pub fn delegate(&mut self, node: NodeId, delegate_generator: Generator<'g>) {
         self.delegates.insert(node, delegate_generator);
         self.open_choices.retain(|(_, at)| *at != node);
+    }
+
+    /// Sets the variants that only we have.
+    pub fn mark_added(&mut self, added: &HashSet<NodeId>) {
+        self.added.clone_from(added);
     }
 
     /// Returns the next instance, or `None` when every option is covered or cannot be.
@@ -318,6 +328,7 @@ impl<'g> Generator<'g> {
         into: &mut Instance,
     ) -> Value {
         self.value_count += 1;
+        into.is_added |= self.added.contains(&id);
         if let Some(delegate) = self.delegates.get_mut(&id) {
             let inner = delegate.make();
             for (below, unstated) in inner.unstated {

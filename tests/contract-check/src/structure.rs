@@ -22,6 +22,8 @@ pub struct Structure<'a> {
     pub free: HashMap<NodeId, (NodeId, usize)>,
     /// Exceptions that were used, by our node.
     pub met: HashMap<NodeId, Vec<usize>>,
+    /// Our variants that the reference does not have, and that an exception allows.
+    pub added: HashSet<NodeId>,
     seen: HashSet<(NodeId, NodeId)>,
 }
 
@@ -48,6 +50,7 @@ impl<'a> Structure<'a> {
             findings,
             free: HashMap::new(),
             met: HashMap::new(),
+            added: HashSet::new(),
             seen: HashSet::new(),
         }
     }
@@ -74,7 +77,13 @@ impl<'a> Structure<'a> {
         }
         for (key, our_arms) in &our_forms {
             match their_forms.get(key) {
-                None => self.report(Kind::ExtraValue, ours, format!("{path}[{key}]")),
+                None => {
+                    let what = format!("{path}[{key}]");
+                    if self.exceptions.find(Kind::ExtraValue, &what).is_some() {
+                        self.added.extend(our_arms.iter().map(|it| it.node));
+                    }
+                    self.report(Kind::ExtraValue, ours, what);
+                }
                 Some(their_arms) => self.compare_forms(our_arms, their_arms),
             }
         }

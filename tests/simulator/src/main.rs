@@ -13,7 +13,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Parser;
 use raddle_core::Bug;
-use simulator::coverage::{Coverage, REQUIRED};
+use simulator::coverage::{Coverage, RARE, REQUIRED};
 use simulator::scenario::Scenario;
 use simulator::{check::BrokenPromise, isolated, play, shrink};
 
@@ -78,7 +78,7 @@ fn main() -> Result<ExitCode> {
 
 /// Prints the first few seeds that reach a situation, for the file of seeds.
 fn reaching(what: &str, arguments: &SimulatorArgs) -> Result<ExitCode> {
-    if !REQUIRED.contains(&what) {
+    if !REQUIRED.contains(&what) && !RARE.contains(&what) {
         bail!("nothing is counted as {what:?}; `--counters` prints what is");
     }
     let seeds = arguments.from..arguments.from + arguments.seeds;

@@ -190,6 +190,7 @@ impl Task {
             item: open.item.clone(),
             settings,
             authorization: None,
+            hunks: open.hunks().to_vec(),
             reports: Box::new(reports),
             questions,
             acts: Arc::new(TaskActs(Arc::new(acts))),

@@ -124,7 +124,11 @@ impl Task {
     /// The question as clients receive it, with the context that they have.
     fn question(&self, request: RequestNumber, open: &OpenRequest) -> Option<Value> {
         let thread = self.writer.thread();
-        let (id, method, params) = ask(thread, request)?;
+        let (id, method, mut params) = ask(thread, request)?;
+        // A webhook answers about the whole change, and gets no content of files.
+        if let Some(params) = params.as_object_mut() {
+            params.remove("hunks");
+        }
         let items = thread.turn().into_iter().flat_map(|turn| &turn.items);
         let bodies = items.filter(|it| it.item.id == open.item);
         let paths: Vec<&str> = bodies

@@ -119,6 +119,7 @@ impl CallContext {
                 ..self.item.clone()
             },
             settings: self.settings.clone(),
+            hunks: Vec::new(),
             authorization: None,
             reports: Box::new(ActReports(self.reporter.clone())),
             questions: self.questions.clone(),

@@ -67,6 +67,15 @@ impl ToolGate {
             .authorization(thread, &settings, &call, &approvals)
             .await
         {
+            // The user chose among the hunks of one act. Another act may have others, even if it needs
+            // no approval.
+            Ok(authorization)
+                if !job.hunks.is_empty()
+                    && !matches!(authorization, Some(Authorization::Exactly(_))) =>
+            {
+                let output = Output::failure(NOT_APPROVED);
+                ToolResult::new(ItemStatus::Declined, job.item.body, output)
+            }
             Ok(authorization) => {
                 job.authorization = authorization;
                 self.tools.run(job).await

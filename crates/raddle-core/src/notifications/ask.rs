@@ -5,6 +5,7 @@ use raddle_protocol::table::ServerMethod;
 use serde_json::Value;
 
 use super::item::actions;
+use crate::thread::hunks_of;
 use crate::{
     Ask, AskCommand, AskTool, CommandSource, ItemBody, RequestAnswer, RequestNumber,
     RequestResolved, Resolution, Thread, ThreadId, ToolCall,
@@ -22,6 +23,7 @@ pub(super) fn resolved(
                 RequestAnswer::Accept {} => Decision::Accept,
                 RequestAnswer::AcceptForSession {} => Decision::AcceptForSession,
                 RequestAnswer::AcceptWithRule { .. } => Decision::AcceptWithRule,
+                RequestAnswer::AcceptHunks { .. } => Decision::AcceptHunks,
                 RequestAnswer::Decline {} => Decision::Decline,
                 RequestAnswer::Cancel {} => Decision::Cancel,
                 RequestAnswer::Failed { .. } => Decision::Failed,
@@ -92,6 +94,7 @@ pub fn ask(
                 started_at_ms,
                 grant_root: it.root.clone(),
                 reason: it.reason.clone(),
+                hunks: Some(hunks(thread, open)),
             },
         ),
         Ask::Tool(it) => {
@@ -159,6 +162,30 @@ pub fn ask(
     // Raddle's own types always convert to JSON.
     let params = params.ok()?;
     Some((super::request_id(thread_id, request), method, params))
+}
+
+/// Returns the hunks that the user may choose among.
+fn hunks(thread: &Thread, open: &crate::thread::OpenRequest) -> Vec<wire::ProposedHunk> {
+    let Some(ItemBody::Patch(patch)) = thread.open_item(&open.item).map(|it| &it.item.body) else {
+        return Vec::new();
+    };
+    let hunks = hunks_of(thread, open).into_iter();
+    let hunks = hunks.map(|it| wire::ProposedHunk {
+        path: patch
+            .changes
+            .get(it.file)
+            .map_or_else(String::new, |it| it.path.clone()),
+        hunk: wire::DiffHunk {
+            id: it.id,
+            old_start: it.before.start + 1,
+            old_lines: it.before.len() as u32,
+            new_start: it.after.start + 1,
+            new_lines: it.after.len() as u32,
+            old_text: it.old,
+            new_text: it.new,
+        },
+    });
+    hunks.collect()
 }
 
 /// Id of the question whether a tool may be called, and its possible answers. The contract has no

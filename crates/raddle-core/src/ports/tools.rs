@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{BoxFuture, PluginActs, PluginEvent, ToolSpec};
 use crate::policy::{Act, ActKind, ParsedScript};
 use crate::{
-    Ask, Command, CommandRun, Item, ItemBody, ItemId, ItemStatus, Output, PlanStep, Resolution,
-    Settings, ThreadId, ToolCall, TurnId,
+    Ask, Command, CommandRun, HunkDecision, Item, ItemBody, ItemId, ItemStatus, Output, PlanStep,
+    Resolution, Settings, ThreadId, ToolCall, TurnId,
 };
 
 /// The built-in tools. None of them decides whether a call is allowed.
@@ -128,6 +128,9 @@ pub struct ToolJob {
     /// Authorized act, where one is needed. If the call would do something else by now, it does
     /// nothing.
     pub authorization: Option<Authorization>,
+    /// Decisions of the user on the hunks of a change of files. Only the accepted ones are applied;
+    /// if there are no decisions, all are.
+    pub hunks: Vec<HunkDecision>,
     /// Receives reports while the tool runs.
     pub reports: Box<dyn ReportSink>,
     /// Asks the user while the tool runs.

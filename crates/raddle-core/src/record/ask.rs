@@ -300,6 +300,11 @@ pub enum RequestAnswer {
         /// Rule in the wire's form.
         rule: Value,
     },
+    /// Applies the accepted hunks of a change of files; none declines.
+    AcceptHunks {
+        /// Decisions on hunks. A hunk without one is dropped.
+        hunks: Vec<HunkDecision>,
+    },
     /// Declines; the turn continues.
     Decline {},
     /// Declines and ends the turn.
@@ -331,4 +336,37 @@ pub enum RequestAnswer {
         /// Reason of the client.
         message: String,
     },
+}
+
+impl RequestAnswer {
+    /// Whether it approves the act, or at least a part of it.
+    pub(crate) fn approves(&self) -> bool {
+        match self {
+            Self::Accept {} | Self::AcceptForSession {} | Self::AcceptWithRule { .. } => true,
+            Self::AcceptHunks { hunks } => hunks.iter().any(|it| it.accept),
+            Self::Decline {}
+            | Self::Cancel {}
+            | Self::Permissions { .. }
+            | Self::Answers { .. }
+            | Self::Tool { .. }
+            | Self::Elicitation { .. }
+            | Self::Failed { .. } => false,
+        }
+    }
+}
+
+/// The user's decision on one hunk of a proposed change of files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HunkDecision {
+    /// Id of the hunk.
+    pub id: String,
+    /// Whether it is applied.
+    pub accept: bool,
+    /// Comment for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// Text in place of its new lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacement: Option<String>,
 }

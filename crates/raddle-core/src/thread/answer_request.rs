@@ -2,14 +2,19 @@
 
 use super::state::OpenRequest;
 use super::{Decision, OpenItem, OpenTurn, Thread, closing};
+use crate::hunks::check_decisions;
 use crate::{
-    AnswerRequest, Ask, Cause, Event, Gate, Grant, ItemBody, ItemStatus, Output, RecordBody,
-    Refusal, RequestAnswer, RequestNumber, RequestResolved, Resolution, Timestamp,
+    AnswerRequest, Ask, Cause, Event, Gate, Grant, HunkDecision, Item, ItemBody, ItemStatus,
+    Output, ProposedHunk, RecordBody, Refusal, RequestAnswer, RequestNumber, RequestResolved,
+    Resolution, Timestamp, proposed_hunks, report_of_decisions,
 };
 
 /// Output for the model if its request for rights got none.
 const NOTHING_GRANTED: &str =
     "The user granted none of these permissions. Find another way, or ask the user.";
+
+/// Output for the model if the user declined its call.
+const DECLINED: &str = "The user declined this call. Nothing was done.";
 
 pub(super) fn decide(
     thread: &Thread,
@@ -22,11 +27,44 @@ pub(super) fn decide(
     if !fits(&open.ask, &it.answer) {
         return Err(Refusal::WrongAnswer);
     }
+    let answer = match it.answer {
+        RequestAnswer::AcceptHunks { hunks } => checked_hunks(thread, open, hunks),
+        answer => answer,
+    };
     let resolution = Resolution::Answered {
         by: it.by,
-        answer: Box::new(it.answer),
+        answer: Box::new(answer),
     };
     Ok(settle(thread, it.request, open, resolution, now).into())
+}
+
+/// Returns the answer with these decisions, or that it failed if they are not about the hunks of the
+/// request. A client gets no error for a response, and the turn must not wait for another one.
+fn checked_hunks(thread: &Thread, open: &OpenRequest, hunks: Vec<HunkDecision>) -> RequestAnswer {
+    let proposed = hunks_of(thread, open);
+    match check_decisions(&proposed, &hunks) {
+        Ok(()) => RequestAnswer::AcceptHunks { hunks },
+        Err(error) => RequestAnswer::Failed {
+            message: error.to_string(),
+        },
+    }
+}
+
+/// Returns the hunks that the user may choose among; none if the request is about anything but a
+/// proposed change.
+pub(crate) fn hunks_of(thread: &Thread, open: &OpenRequest) -> Vec<ProposedHunk> {
+    match thread.open_item(&open.item) {
+        Some(OpenItem {
+            item:
+                Item {
+                    body: ItemBody::Patch(patch),
+                    ..
+                },
+            started: false,
+            ..
+        }) => proposed_hunks(&thread.settings.cwd, &patch.changes),
+        _ => Vec::new(),
+    }
 }
 
 fn repeated_answer(thread: &Thread, it: AnswerRequest) -> Result<Decision, Refusal> {
@@ -67,7 +105,7 @@ pub(super) fn settle(
         _ if item.started => {}
         // A client that runs a tool got its request after the approval.
         Some(Gate::Approval) if open.ask != (Ask::ClientTool {}) => {
-            bodies.extend(decline(turn, item, &resolution, now));
+            bodies.extend(decline(thread, turn, item, &resolution, now));
         }
         Some(Gate::Approval | Gate::Answer) => {
             bodies.push(completed_with_answer(turn, item, open, &resolution, now));
@@ -90,6 +128,7 @@ pub(super) fn settle(
 
 /// Ends the item if the approval was declined; an approval only makes the item ready.
 fn decline(
+    thread: &Thread,
     turn: &OpenTurn,
     item: &OpenItem,
     resolution: &Resolution,
@@ -97,24 +136,23 @@ fn decline(
 ) -> Option<RecordBody> {
     let (status, text) = match resolution {
         Resolution::Answered { answer, .. } => match &**answer {
-            RequestAnswer::Accept {}
-            | RequestAnswer::AcceptForSession {}
-            | RequestAnswer::AcceptWithRule { .. } => {
-                return None;
+            answer if answer.approves() => return None,
+            RequestAnswer::AcceptHunks { hunks } => {
+                (ItemStatus::Declined, all_hunks_dropped(thread, item, hunks))
             }
             RequestAnswer::Failed { message: reason } => (
                 ItemStatus::Failed,
                 format!("The request for approval failed: {reason}"),
             ),
-            RequestAnswer::Decline {}
+            RequestAnswer::Accept {}
+            | RequestAnswer::AcceptForSession {}
+            | RequestAnswer::AcceptWithRule { .. }
+            | RequestAnswer::Decline {}
             | RequestAnswer::Cancel {}
             | RequestAnswer::Permissions { .. }
             | RequestAnswer::Answers { .. }
             | RequestAnswer::Tool { .. }
-            | RequestAnswer::Elicitation { .. } => (
-                ItemStatus::Declined,
-                "The user declined this call. Nothing was done.".to_owned(),
-            ),
+            | RequestAnswer::Elicitation { .. } => (ItemStatus::Declined, DECLINED.to_owned()),
         },
         Resolution::Expired {} => (
             ItemStatus::Declined,
@@ -124,6 +162,16 @@ fn decline(
     };
     let output = Output::failure(text);
     Some(closing::tool_ended(turn, item, status, output, now))
+}
+
+/// Returns the output for the model if the user dropped all hunks.
+fn all_hunks_dropped(thread: &Thread, item: &OpenItem, decisions: &[HunkDecision]) -> String {
+    let ItemBody::Patch(patch) = &item.item.body else {
+        return DECLINED.to_owned();
+    };
+    let hunks = proposed_hunks(&thread.settings.cwd, &patch.changes);
+    let report = report_of_decisions(&patch.changes, &hunks, decisions);
+    format!("{DECLINED}\n\n{report}")
 }
 
 /// Completes an item whose output is the answer.
@@ -156,7 +204,8 @@ fn completed_with_answer(
             ),
             RequestAnswer::Accept {}
             | RequestAnswer::AcceptForSession {}
-            | RequestAnswer::AcceptWithRule { .. } => (ItemStatus::Completed, Output::text("Yes.")),
+            | RequestAnswer::AcceptWithRule { .. }
+            | RequestAnswer::AcceptHunks { .. } => (ItemStatus::Completed, Output::text("Yes.")),
             RequestAnswer::Decline {} | RequestAnswer::Cancel {} => (
                 ItemStatus::Declined,
                 Output::failure("The user declined to answer."),
@@ -226,6 +275,7 @@ fn fits(ask: &Ask, answer: &RequestAnswer) -> bool {
             matches!(ask, Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_))
         }
         RequestAnswer::AcceptWithRule { .. } => matches!(ask, Ask::Command(_)),
+        RequestAnswer::AcceptHunks { .. } => matches!(ask, Ask::Patch(_)),
         RequestAnswer::Permissions { .. } => matches!(ask, Ask::Permissions(_)),
         RequestAnswer::Answers { .. } => matches!(ask, Ask::Questions(_)),
         RequestAnswer::Tool { .. } => matches!(ask, Ask::ClientTool {}),

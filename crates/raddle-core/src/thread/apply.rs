@@ -435,6 +435,7 @@ impl Thread {
                 ready: it.gate == Some(Gate::Open),
                 started: false,
                 digest: it.ruling.as_ref().map(|ruling| ruling.digest.clone()),
+                hunks: Vec::new(),
                 unsaved_bytes: 0,
                 began: seq,
                 saved: None,
@@ -484,19 +485,12 @@ impl Thread {
         let Some(open) = self.requests.remove(&it.request) else {
             return;
         };
-        let approved = match &it.resolution {
-            Resolution::Answered { answer, .. } => matches!(
-                **answer,
-                RequestAnswer::Accept {}
-                    | RequestAnswer::AcceptForSession {}
-                    | RequestAnswer::AcceptWithRule { .. }
-            ),
-            Resolution::Expired {} | Resolution::Withdrawn {} => false,
+        let answer = match &it.resolution {
+            Resolution::Answered { answer, .. } => Some(&**answer),
+            Resolution::Expired {} | Resolution::Withdrawn {} => None,
         };
-        let session = match &it.resolution {
-            Resolution::Answered { answer, .. } => **answer == RequestAnswer::AcceptForSession {},
-            Resolution::Expired {} | Resolution::Withdrawn {} => false,
-        };
+        let approved = answer.is_some_and(RequestAnswer::approves);
+        let session = answer == Some(&RequestAnswer::AcceptForSession {});
         if session {
             open.digest.into_iter().for_each(|it| self.grant(it));
             open.files.into_iter().for_each(|it| self.grant(it));
@@ -517,6 +511,9 @@ impl Thread {
                 let approved_items = items.filter(|it| any || it.item.id == open.item);
                 for item in approved_items.filter(|it| it.gate == Some(Gate::Approval)) {
                     item.ready = true;
+                    if let Some(RequestAnswer::AcceptHunks { hunks }) = answer {
+                        item.hunks.clone_from(hunks);
+                    }
                 }
             });
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Gate, Item, ItemBody, ItemPart, ItemStatus, Seq, Timestamp};
+use crate::{Gate, HunkDecision, Item, ItemBody, ItemPart, ItemStatus, Seq, Timestamp};
 
 /// An item that is open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct OpenItem {
     /// Digest of the act that the policy judged, or the user approved.
     #[serde(default)]
     pub(crate) digest: Option<String>,
+    /// Decisions on the hunks of its change, if the user approved a part of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hunks: Vec<HunkDecision>,
     /// Bytes of text since it began or was last saved.
     pub(crate) unsaved_bytes: u64,
     /// Record with which it began.
@@ -81,6 +84,11 @@ impl OpenItem {
     pub fn approved_digest(&self) -> Option<&str> {
         let digest = self.digest.as_deref();
         digest.filter(|_| self.gate == Some(Gate::Approval))
+    }
+
+    /// Decisions on the hunks of its change; empty if it was approved as a whole.
+    pub fn hunks(&self) -> &[HunkDecision] {
+        &self.hunks
     }
 
     /// Returns the item with its text so far.

@@ -145,6 +145,9 @@ fn tool(
     );
     let body = match what {
         "patch" => ItemBody::Patch(Patch::default()),
+        "edit" => ItemBody::Patch(Patch {
+            changes: vec![edit()],
+        }),
         "client" => ItemBody::ClientTool(ClientTool {
             tool: text.to_owned(),
             namespace: None,
@@ -206,7 +209,7 @@ fn admission(words: &[String], what: &str, text: &str, now: Timestamp) -> Admiss
         },
         "ask" => Admission::Ask {
             ask: match what {
-                "patch" => Ask::Patch(AskPatch::default()),
+                "patch" | "edit" => Ask::Patch(AskPatch::default()),
                 "questions" => Ask::Questions(AskQuestions::default()),
                 "rights" => Ask::Permissions(AskPermissions {
                     cwd: "/w".to_owned(),
@@ -252,6 +255,9 @@ fn answer(words: &[String]) -> RequestAnswer {
         "session" => RequestAnswer::AcceptForSession {},
         "decline" => RequestAnswer::Decline {},
         "cancel" => RequestAnswer::Cancel {},
+        "hunks" => RequestAnswer::AcceptHunks {
+            hunks: words[1..].iter().map(|it| hunk_decision(it)).collect(),
+        },
         "failed" => RequestAnswer::Failed {
             message: "gone".to_owned(),
         },
@@ -273,6 +279,29 @@ fn answer(words: &[String]) -> RequestAnswer {
             answers: BTreeMap::from([("trust".to_owned(), vec!["Trust".to_owned()])]),
         },
         other => panic!("no such answer: {other}"),
+    }
+}
+
+/// A change of a file with two hunks.
+fn edit() -> FileChange {
+    FileChange {
+        path: "/w/a".to_owned(),
+        kind: ChangeKind::Update { moved_to: None },
+        diff: "@@ -1 +1 @@\n-a\n+b\n@@ -20 +20 @@\n-c\n+d\n".to_owned(),
+    }
+}
+
+/// Parses `+0`, `-0` or `-0:comment`, on the first hunk of that change. It has no third hunk.
+fn hunk_decision(word: &str) -> HunkDecision {
+    let (mark, comment) = word.split_once(':').unwrap_or((word, ""));
+    let (mark, index) = mark.split_at(1);
+    let hunks = proposed_hunks("/w", &[edit()]);
+    let hunk = hunks.get(index.parse::<usize>().expect("an index"));
+    HunkDecision {
+        id: hunk.map_or_else(|| "none".to_owned(), |it| it.id.clone()),
+        accept: mark == "+",
+        comment: (!comment.is_empty()).then(|| comment.to_owned()),
+        replacement: None,
     }
 }
 

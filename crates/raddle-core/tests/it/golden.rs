@@ -233,6 +233,7 @@ const VARIANTS: &[(&str, &[&str])] = &[
             "accept",
             "acceptForSession",
             "acceptWithRule",
+            "acceptHunks",
             "decline",
             "cancel",
             "permissions",

@@ -51,6 +51,7 @@ fn open(question: ServerQuestion) -> TerminalQuestion {
         subjects: Vec::new(),
         answers: BTreeMap::new(),
         form: FormProgress::default(),
+        choice: None,
         page: None,
     }
 }

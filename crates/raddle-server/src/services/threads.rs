@@ -50,7 +50,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::{ServerState, profiles, sandbox_policy};
-use crate::session::Session;
+use crate::session::{ClientProfile, Session};
 use crate::wire_error::WireError;
 
 /// Limit: thread notifications queued for one client; beyond it, the client falls behind: the
@@ -154,18 +154,23 @@ impl Subscriber for SessionSubscriber {
     }
 }
 
-/// Returns the params of a request, without experimental members for a client that did not opt in.
+/// Returns the params of a request, without the members for which a client did not opt in.
 fn for_client<'a>(session: &Session, method: &str, params: &'a Value) -> Cow<'a, Value> {
-    let is_experimental = session.client().is_some_and(|it| it.experimental);
-    if is_experimental || method != wire::ItemCommandExecutionRequestApproval::NAME {
+    let has = |option: fn(&ClientProfile) -> bool| session.client().is_some_and(option);
+    let removed: &[&str] = match method {
+        wire::ItemCommandExecutionRequestApproval::NAME if !has(|it| it.experimental) => {
+            &["availableDecisions", "additionalPermissions"]
+        }
+        wire::ItemFileChangeRequestApproval::NAME if !has(|it| it.has_hunks) => &["hunks"],
+        _ => return Cow::Borrowed(params),
+    };
+    let Some(members) = params.as_object() else {
         return Cow::Borrowed(params);
-    }
-    let mut params = params.clone();
-    if let Some(members) = params.as_object_mut() {
-        members.remove("availableDecisions");
-        members.remove("additionalPermissions");
-    }
-    Cow::Owned(params)
+    };
+    let kept = members.iter();
+    let kept = kept.filter(|(name, _)| !removed.contains(&name.as_str()));
+    let kept = kept.map(|(name, value)| (name.clone(), value.clone()));
+    Cow::Owned(Value::Object(kept.collect()))
 }
 
 /// Converts the error of a named thread.

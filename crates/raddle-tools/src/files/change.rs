@@ -79,7 +79,13 @@ fn what_stands(paths: &[PathBuf]) -> String {
 impl ChangePlan {
     /// Returns the changes, as an item shows them.
     pub fn changes(&self) -> Vec<FileChange> {
-        self.files.iter().filter_map(|it| self.change(it)).collect()
+        self.indexed_changes().map(|(_, it)| it).collect()
+    }
+
+    /// Returns the changes, each with the index of its file.
+    pub(super) fn indexed_changes(&self) -> impl Iterator<Item = (usize, FileChange)> {
+        let files = self.files.iter().enumerate();
+        files.filter_map(|(index, it)| Some((index, self.change(it)?)))
     }
 
     fn change(&self, file: &PlannedFile) -> Option<FileChange> {
@@ -159,6 +165,22 @@ impl ChangePlan {
             summary: self.summary(),
         })
     }
+}
+
+/// Returns the files that change.
+pub(super) fn changed_files(files: &[PlannedFile]) -> Vec<PlannedFile> {
+    let is_changed = |it: &PlannedFile| it.base != it.now;
+    let changed: Vec<usize> = (0..files.len())
+        .filter(|it| is_changed(&files[*it]))
+        .collect();
+    let new_index = |index: Option<usize>| changed.iter().position(|it| Some(*it) == index);
+    let files = files.iter().filter(|it| is_changed(it));
+    let files = files.cloned().map(|it| PlannedFile {
+        moved_to: new_index(it.moved_to),
+        moved_from: new_index(it.moved_from),
+        ..it
+    });
+    files.collect()
 }
 
 fn planned_contents(contents: &Contents) -> PlannedContents<'_> {
@@ -351,18 +373,7 @@ impl<'a> Draft<'a> {
                 }
             }
         }
-        let is_changed = |it: &PlannedFile| it.base != it.now;
-        let changed: Vec<usize> = (0..self.files.len())
-            .filter(|it| is_changed(&self.files[*it]))
-            .collect();
-        let new_index = |index: Option<usize>| changed.iter().position(|it| Some(*it) == index);
-        let files = self.files.iter().filter(|it| is_changed(it));
-        let files = files.cloned().map(|it| PlannedFile {
-            moved_to: new_index(it.moved_to),
-            moved_from: new_index(it.moved_from),
-            ..it
-        });
-        let files = files.collect();
+        let files = changed_files(&self.files);
         Ok(ChangePlan { files })
     }
 

@@ -235,6 +235,7 @@ impl TestThread {
                 sandbox: Sandbox::FullAccess,
                 ..Settings::default()
             },
+            hunks: Vec::new(),
             authorization: Some(Authorization::Kind(ActKind::Read {
                 path: String::new(),
             })),

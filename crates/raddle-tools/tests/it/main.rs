@@ -6,6 +6,8 @@ mod checkpoints;
 mod diff;
 /// The tools that read, list, search, write and edit.
 mod files;
+/// Changes that the user accepts hunk by hunk.
+mod hunks;
 /// Patches, from data files.
 mod patch;
 /// Paths that must not be misjudged.

@@ -1,7 +1,7 @@
 //! The file of seeds: each still shows what it was kept for.
 
 use raddle_core::Bug;
-use simulator::coverage::REQUIRED;
+use simulator::coverage::{RARE, REQUIRED};
 use simulator::play;
 use simulator::scenario::Scenario;
 
@@ -18,6 +18,7 @@ fn seed_purpose(what: &str) -> Option<SeedPurpose> {
     match kind {
         "reach" => REQUIRED
             .iter()
+            .chain(RARE)
             .find(|it| **it == name)
             .map(|it| SeedPurpose::Reach(it)),
         "bug" => Bug::ALL

@@ -16,9 +16,11 @@ use crate::wire_error::WireError;
 /// Instructions of every review, whatever its target.
 const REVIEW_INSTRUCTIONS: &str = "Look only for problems that these changes bring: wrong results, crashes, lost data, \
     security holes, broken promises to callers, tests that cannot fail. Read as much of the code around \
-    them as you need to be sure. Change no file. Answer with the problems you found, the worst first, \
-    each with its file and line, what goes wrong and when, and how it could be mended. Leave out matters \
-    of taste. If you found nothing, say so in one sentence.";
+    them as you need to be sure. Change no file. Answer with the problems you found, the worst first. Begin \
+    each with a line `- [P1] TITLE — PATH:FIRST-LAST`: P0 is the worst and P3 the least, and the lines are \
+    those of the file now. Continue it with lines that are indented by two spaces: what goes wrong and \
+    when, and how it could be corrected. Leave out matters of taste. If you found nothing, say so in one \
+    sentence.";
 
 pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ReviewStart>) {
     let Call {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use raddle_agent::{IMAGES_BYTES_MAX, ImageError, NewImage, Threads};
 use raddle_core::{
-    AnswerRequest, Ask, Command, Image, Output, RequestAnswer, RequestNumber, ThreadId,
-    may_call_answer,
+    AnswerRequest, Ask, Command, HunkDecision, Image, Output, RequestAnswer, RequestNumber,
+    ThreadId, may_call_answer,
 };
 use raddle_protocol as wire;
 use raddle_rpc::{Id, InboundResponse};
@@ -25,6 +25,10 @@ const TOOL_BYTES_MAX: usize = 1 << 20;
 
 /// Limit: a client's answer to a question of an MCP server; beyond it, the question is declined.
 const ELICITATION_BYTES_MAX: usize = 64 << 10;
+
+/// Limit: a client's decisions on the hunks of a change; beyond it, the approval fails, and nothing is
+/// changed.
+const HUNKS_BYTES_MAX: usize = 1 << 20;
 
 /// Maximum nesting of such an answer. A record with a deeper one could not be read again.
 const ELICITATION_DEPTH_MAX: usize = 16;
@@ -76,7 +80,11 @@ pub(crate) fn handle_answer(
         {
             return tracing::info!(%request, "a client cannot answer");
         }
+        let has_hunks = session.client().is_some_and(|it| it.has_hunks);
         let answer = match answer(&ask, answer_body) {
+            RequestAnswer::AcceptHunks { .. } if !has_hunks => failed(
+                "acceptHunks is for clients that enabled the extension raddle/hunks".to_owned(),
+            ),
             RequestAnswer::Tool { output, content } => {
                 store_images(&threads, id, output, content).await
             }
@@ -178,9 +186,32 @@ fn patch(response: wire::FileChangeRequestApprovalResponse) -> RequestAnswer {
     match response.decision {
         Decision::Accept => RequestAnswer::Accept {},
         Decision::AcceptForSession => RequestAnswer::AcceptForSession {},
+        Decision::AcceptHunks(it) => accepted_hunks(it),
         Decision::Decline => RequestAnswer::Decline {},
         Decision::Cancel => RequestAnswer::Cancel {},
         Decision::Unrecognized(_) => failed("unknown decision".to_owned()),
+    }
+}
+
+fn accepted_hunks(it: wire::AcceptHunksDecision) -> RequestAnswer {
+    let text_bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let bytes_of = |it: &wire::HunkDecision| {
+        it.id.len() + text_bytes(&it.comment) + text_bytes(&it.replacement)
+    };
+    let bytes: usize = it.hunks.iter().map(bytes_of).sum();
+    if bytes > HUNKS_BYTES_MAX {
+        return failed(format!(
+            "the decisions on hunks have {bytes} bytes, and at most {HUNKS_BYTES_MAX} are accepted"
+        ));
+    }
+    let hunks = it.hunks.into_iter().map(|it| HunkDecision {
+        id: it.id,
+        accept: it.accept,
+        comment: it.comment.filter(|it| !it.is_empty()),
+        replacement: it.replacement,
+    });
+    RequestAnswer::AcceptHunks {
+        hunks: hunks.collect(),
     }
 }
 

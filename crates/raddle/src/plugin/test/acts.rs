@@ -111,6 +111,7 @@ async fn run(
             completed_at: None,
         },
         settings,
+        hunks: Vec::new(),
         authorization: Some(Authorization::Kind(kind)),
         reports: Box::new(NoReports),
         questions: Arc::new(AbsentUser),
