@@ -3,7 +3,8 @@
 //! 1. The intent is stored, as one that has replaced nothing.
 //! 2. The new files are written to a staging folder in the workspace, which needs all the space.
 //! 3. The intent is stored as one that may have replaced files. Each file is exchanged with the
-//!    staged one, and what was displaced is compared with the plan.
+//!    staged one, and what was displaced is compared with the plan. A folder that only its owner may
+//!    not change is unlocked before that, and locked after it.
 //! 4. The folders are synchronised, the staging folder is removed, and then the intent: the restore
 //!    is complete.
 //!
@@ -13,10 +14,8 @@
 //! out from the start, and what is done is skipped.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
 
 use rustix::fs::{AtFlags, Dir, Mode, fsync, mkdirat, unlinkat};
 use rustix::io::Errno;
@@ -281,6 +280,11 @@ impl<'a> Transaction<'a> {
     fn replace(&mut self, staging: &OwnedFd, open: &[(usize, RestoreStep)]) -> Result<(), Error> {
         let intent = self.intent;
         let [leaving, coming] = intent.directed_folders();
+        for (folder, mode) in leaving {
+            self.fault("unlock a folder")?;
+            disk::unlock_folder(self.root, folder, *mode)
+                .map_err(|it| Error::disk(folder.as_path(), it))?;
+        }
         for (number, step) in open.iter().filter(|(_, it)| it.then.is_none()) {
             self.fault("remove a file")?;
             self.set_aside(staging, *number, step)?;
@@ -293,7 +297,7 @@ impl<'a> Transaction<'a> {
         }
         for (folder, mode) in coming {
             self.fault("make a folder")?;
-            match disk::make_folder(self.root, folder, *mode) {
+            match disk::make_folder((self.root, staging), folder, *mode) {
                 Ok(()) => {}
                 Err(error) if is_absent(error) && self.on_conflict == OnConflict::Skip => {}
                 Err(error) => return Err(Error::disk(folder.as_path(), error)),
@@ -304,6 +308,12 @@ impl<'a> Transaction<'a> {
                 self.fault("replace a file")?;
                 self.put(staging, *number, step, entry)?;
             }
+        }
+        // A leaving folder with files of the user stays.
+        for (folder, mode) in leaving.iter().chain(coming).rev() {
+            self.fault("lock a folder")?;
+            disk::lock_folder(self.root, folder, *mode)
+                .map_err(|it| Error::disk(folder.as_path(), it))?;
         }
         Ok(())
     }
@@ -383,8 +393,11 @@ impl<'a> Transaction<'a> {
 
     /// Makes the new names durable before the intent goes.
     fn sync_folders(&self) -> Result<(), Error> {
+        let changed = self.steps.iter().map(|it| &it.path);
+        let [leaving, coming] = self.intent.directed_folders();
+        let made = leaving.iter().chain(coming).map(|(path, _)| path);
         let folders: BTreeSet<Option<WorkspacePath>> =
-            self.steps.iter().map(|it| it.path.parent()).collect();
+            changed.chain(made).map(WorkspacePath::parent).collect();
         for folder in folders {
             self.fault("synchronise a folder")?;
             let name = folder.as_ref().map_or(&b"."[..], |it| it.name());
@@ -416,7 +429,7 @@ impl<'a> Transaction<'a> {
                 continue;
             }
             self.fault("remove a replaced file")?;
-            unlinkat(&staging, OsStr::from_bytes(&name), AtFlags::empty()).map_err(disk)?;
+            disk::remove_entry(&staging, &name).map_err(disk)?;
         }
         self.fault("remove the staging folder")?;
         unlinkat(self.root, &*self.intent.staging, AtFlags::REMOVEDIR).map_err(disk)

@@ -42,7 +42,8 @@ impl Fixture {
     }
 
     pub fn open_within(&self, limits: SnapshotLimits) -> Workspace {
-        Workspace::open(&self.folder, &self.store(), limits).expect("a workspace")
+        // A process that another test starts has the lock too, until it runs its program.
+        Workspace::open_waiting(&self.folder, &self.store(), limits).expect("a workspace")
     }
 
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {

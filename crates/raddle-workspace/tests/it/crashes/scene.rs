@@ -172,7 +172,7 @@ impl States {
 }
 
 pub fn open(folder: &Path, store: &Path) -> Result<Workspace, Error> {
-    Workspace::open(folder, store, SnapshotLimits::default())
+    Workspace::open_waiting(folder, store, SnapshotLimits::default())
 }
 
 /// Restores the state of one side; `None` if the plan has a conflict that is not the user's.
