@@ -269,8 +269,8 @@ impl FaultRun {
                 ChildExit::NotRestored | ChildExit::Failed | ChildExit::Refused
             );
             counts.errors += usize::from(is_error);
-            // The process says what state it left, and that nothing remains to be done.
-            let said = match &run.exit {
+            // The result names the state, and nothing remains to be done.
+            let reported = match &run.exit {
                 // A recovery may lead to either state.
                 ChildExit::Restored if *work == ChildWork::Recover => None,
                 ChildExit::Restored => Some(Side::New),
@@ -281,9 +281,9 @@ impl FaultRun {
                     None
                 }
             };
-            if let Some(said) = said {
+            if let Some(reported) = reported {
                 match scene.side(states) {
-                    Ok(side) if side == said => {}
+                    Ok(side) if side == reported => {}
                     Ok(side) => violation = Some(format!("{side:?} after {:?}", run.exit)),
                     Err(error) => violation = Some(format!("after {:?}: {error}", run.exit)),
                 }
