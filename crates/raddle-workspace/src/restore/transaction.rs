@@ -65,7 +65,9 @@ pub(super) fn run(
     };
     reach(faults, "store the intent to undo")?;
     let back = intent.enter(Phase::Back, store)?;
-    Transaction::new(workspace, &back, faults, OnConflict::Skip).run()?;
+    let mut undo = Transaction::new(workspace, &back, faults, OnConflict::Skip);
+    undo.conflicts = transaction.not_begun();
+    undo.run()?;
     Err(not_restored(error))
 }
 
@@ -128,6 +130,8 @@ struct Transaction<'a> {
     on_conflict: OnConflict,
     steps: Vec<RestoreStep>,
     conflicts: BTreeSet<WorkspacePath>,
+    /// Paths whose file may have been replaced.
+    begun: BTreeSet<WorkspacePath>,
 }
 
 impl<'a> Transaction<'a> {
@@ -145,7 +149,18 @@ impl<'a> Transaction<'a> {
             on_conflict,
             steps: intent.directed_steps(),
             conflicts: BTreeSet::new(),
+            begun: BTreeSet::new(),
         }
+    }
+
+    /// Returns the paths that need no undoing. The user may have removed one of them that the restore
+    /// would have removed: its absence would look like a step to undo.
+    fn not_begun(&self) -> BTreeSet<WorkspacePath> {
+        let paths = self.steps.iter().map(|it| &it.path);
+        paths
+            .filter(|it| !self.begun.contains(it))
+            .cloned()
+            .collect()
     }
 
     /// Runs the steps that are not done; returns the paths that are left alone.
@@ -254,6 +269,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn conflict(&mut self, path: WorkspacePath) -> Result<(), Error> {
+        self.begun.remove(&path);
         if self.on_conflict == OnConflict::Stop {
             return Err(Error::Changed(path.as_path().to_owned()));
         }
@@ -332,6 +348,7 @@ impl<'a> Transaction<'a> {
             Err(error) => return Err(at_path(error.into())),
         };
         let place = (&parent, step.path.name());
+        self.begun.insert(step.path.clone());
         match disk::move_to_free(place, (staging, name.as_bytes())) {
             Ok(()) => {}
             Err(Errno::NOENT) => return self.conflict(step.path.clone()),
@@ -362,6 +379,7 @@ impl<'a> Transaction<'a> {
             Err(error) => return Err(at_path(error.into())),
         };
         let place = (&parent, step.path.name());
+        self.begun.insert(step.path.clone());
         if step.now.is_none() {
             return match disk::move_to_free((staging, name.as_bytes()), place) {
                 Ok(()) => Ok(()),

@@ -285,6 +285,36 @@ fn change_after_the_plan_stops_the_restore() {
     assert_eq!(workspace.recover(&NoFaults).expect("a recovery"), None);
 }
 
+/// Removal of a file by the user when a restore comes to a step.
+struct RemovalAt<'a>(&'static str, &'a Fixture, &'static str);
+
+impl Faults for RemovalAt<'_> {
+    fn reach(&self, point: &'static str) -> io::Result<()> {
+        let Self(at, folder, file) = self;
+        if point == *at && folder.path(file).exists() {
+            folder.remove(file);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn file_that_the_user_removes_during_a_restore_stays_removed() {
+    let at = Fixture::new();
+    let mut workspace = at.open();
+    let before = snapshot(&mut workspace);
+    let made = paths(&["a", "b"]);
+    for name in ["a", "b"] {
+        at.write(name, "made\n");
+    }
+    let after = snapshot(&mut workspace);
+    let planned = plan(&mut workspace, (&before, &after), &made, &[]);
+    let stopped = workspace.restore(&planned, &RemovalAt("remove a file", &at, "b"));
+    assert!(matches!(stopped, Err(Error::Changed(_))), "{stopped:?}");
+    // The restore is undone, but for the file that it had not removed.
+    assert!(at.path("a").exists() && !at.path("b").exists());
+}
+
 /// Runs a restore with a fault at a step; returns the state, and whether the fault happened.
 fn run_with_fault(kind: FaultKind, step: usize) -> (Fixture, [FullState; 2], FaultAt, Workspace) {
     let at = Fixture::new();

@@ -468,7 +468,9 @@ fn difference(found: &FolderState, expected: &FolderState) -> String {
         let (now, then) = (found.0.get(path), expected.0.get(path));
         if now != then {
             let path = String::from_utf8_lossy(path);
-            text.push_str(&format!("{path:?} is {now:?} instead of {then:?}; "));
+            let [now, then] =
+                [now, then].map(|it| format!("{it:?}").chars().take(60).collect::<String>());
+            text.push_str(&format!("{path:?} is {now} instead of {then}; "));
         }
     }
     text
