@@ -26,11 +26,11 @@ pub fn run(seed: u64) -> SessionCounts {
     match seed % 200 {
         50 => {
             counts.gigabytes = 1;
-            session(&mut counts, seed, |folder, rng| large_file(folder, rng));
+            session(&mut counts, seed, large_file);
         }
         150 => {
             counts.many = 1;
-            session(&mut counts, seed, |folder, rng| many_files(folder, rng));
+            session(&mut counts, seed, many_files);
         }
         _ => {}
     }
