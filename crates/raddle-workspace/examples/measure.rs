@@ -58,7 +58,7 @@ fn main() -> Result<()> {
         for made in ["git", "store"] {
             let _ = fs::remove_dir_all(at.join(made));
         }
-        // What one side wrote is not written while the other is measured.
+        // Pages of the one side are not written while the other is measured.
         sync();
         add_first.push(timed(|| git_tree(&at.join("git"), &folder))?.1);
         sync();
