@@ -14,6 +14,7 @@
 mod arguments;
 mod cache;
 mod changelog;
+mod checkpoints;
 mod ci;
 mod clients;
 mod cross;

@@ -12,7 +12,7 @@ use crate::cache::Cache;
 use crate::promises::{self, ProofOutcome, Record};
 use crate::repository::{self, cargo};
 use crate::run::{self, Run};
-use crate::{ci, fuzz, mirror, parts, reproducible, tools, trials, workspace};
+use crate::{checkpoints, ci, fuzz, mirror, parts, reproducible, tools, trials, workspace};
 
 /// A full-size proof.
 pub struct Proof {
@@ -175,6 +175,21 @@ pub const PROOFS: &[Proof] = &[
         "big",
         "a thread of 5 GB and 100,000 threads, in about 6 GB of the temporary folder",
         |it| trials::big(&it.root, &it.cache),
+    ),
+    proof(
+        "restore-crash",
+        "a restore of files killed at every call that changes the disk, every call failing, the disk full or broken from each on",
+        |it| checkpoints::restore_crash(&it.root, &it.cache),
+    ),
+    proof(
+        "truth",
+        "500 random sessions of edits: diffs and restores beside plain reading, two with 10,000 files and three with 1 GB",
+        |it| checkpoints::truth(&it.root, &it.cache),
+    ),
+    proof(
+        "checkpoint-cost",
+        "snapshots of 50,000 files and 1 GB, as ratios to a bare walk and to git",
+        |it| checkpoints::cost(&it.root, &it.cache),
     ),
     proof("append", "appends beside bare SQLite, as ratios", |it| {
         trials::append(&it.root, &it.cache)

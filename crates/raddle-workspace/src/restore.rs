@@ -151,11 +151,8 @@ impl RestorePlan {
         let (before, known) = (request.to.entry(path), request.known.entry(path));
         let now = self.current.entry(path);
         let then = leaf(before);
-        let is_readable = !self
-            .current
-            .gaps
-            .iter()
-            .any(|it| it.path.as_ref() == Some(path));
+        // Nothing is known of a path in a folder that cannot be read: it is not absent.
+        let is_readable = self.current.covers(path);
         let is_known = request.to.covers(path) && request.known.covers(path) && is_readable;
         let is_unchanged = leaf(now) == leaf(known);
         if is_known && leaf(now) == then {

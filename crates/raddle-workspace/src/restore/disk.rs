@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 
 use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, fchmod, mkdirat, openat, renameat, renameat_with,
+    AtFlags, Mode, OFlags, RenameFlags, fchmod, fstat, mkdirat, openat, renameat, renameat_with,
     symlinkat, unlinkat,
 };
 use rustix::io::Errno;
@@ -155,20 +155,58 @@ pub(super) fn move_to_free(
     }
 }
 
-/// Makes a folder with exactly this mode, unless it exists.
-pub(super) fn make_folder(root: &OwnedFd, path: &WorkspacePath, mode: u32) -> Result<(), Errno> {
+/// Name of a folder in the staging folder, before it is moved to its place. Files have numbers.
+const STAGED_FOLDER: &str = "folder";
+
+/// Permissions that the owner needs to put files into a folder.
+const OWNER: u32 = 0o700;
+
+/// Makes a folder with this mode and the permissions that its owner needs, unless it exists. It has
+/// its name only when it has its mode, so that the death of the process leaves no other one.
+pub(super) fn make_folder(
+    (root, staging): (&OwnedFd, &OwnedFd),
+    path: &WorkspacePath,
+    mode: u32,
+) -> Result<(), Errno> {
     let parent = open_parent(root, path)?;
-    match mkdirat(
-        &parent,
-        OsStr::from_bytes(path.name()),
-        Mode::from_raw_mode(0o700),
-    ) {
-        Ok(()) => {
-            let made = open_folder(&parent, path.name())?;
-            fchmod(&made, Mode::from_raw_mode(mode))
-        }
-        Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(error),
+    match stat_entry(&parent, path.name()) {
+        Ok(_) => return Ok(()),
+        Err(Errno::NOENT) => {}
+        Err(error) => return Err(error),
+    }
+    mkdirat(staging, STAGED_FOLDER, Mode::from_raw_mode(OWNER))?;
+    let made = open_folder(staging, STAGED_FOLDER.as_bytes())?;
+    fchmod(&made, Mode::from_raw_mode(mode | OWNER))?;
+    match move_to_free((staging, STAGED_FOLDER.as_bytes()), (&parent, path.name())) {
+        Err(Errno::EXIST | Errno::NOTEMPTY) => unlinkat(staging, STAGED_FOLDER, AtFlags::REMOVEDIR),
+        moved => moved,
+    }
+}
+
+/// Gives the owner of a folder the permissions to change what is in it, if the folder has this mode.
+pub(super) fn unlock_folder(root: &OwnedFd, path: &WorkspacePath, mode: u32) -> Result<(), Errno> {
+    change_mode(root, path, mode, mode | OWNER)
+}
+
+/// Takes back what [`unlock_folder`] gave, or [`make_folder`].
+pub(super) fn lock_folder(root: &OwnedFd, path: &WorkspacePath, mode: u32) -> Result<(), Errno> {
+    change_mode(root, path, mode | OWNER, mode)
+}
+
+/// Changes the mode of a folder, if it is there with the one mode.
+fn change_mode(root: &OwnedFd, path: &WorkspacePath, from: u32, to: u32) -> Result<(), Errno> {
+    if from == to {
+        return Ok(());
+    }
+    let opened = open_parent(root, path).and_then(|it| open_folder(it, path.name()));
+    let folder = match opened {
+        Ok(folder) => folder,
+        Err(error) if is_absent(error) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    match fstat(&folder)?.st_mode & 0o777 == from {
+        true => fchmod(&folder, Mode::from_raw_mode(to)),
+        false => Ok(()),
     }
 }
 
@@ -180,6 +218,15 @@ pub(super) fn remove_folder(root: &OwnedFd, path: &WorkspacePath) -> Result<(), 
         // Its content belongs to the user.
         Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
         Err(error) if is_absent(error) => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Removes a file, a link or an empty folder.
+pub(super) fn remove_entry(folder: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
+    let name = OsStr::from_bytes(name);
+    match unlinkat(folder, name, AtFlags::empty()) {
+        Err(Errno::ISDIR | Errno::PERM) => unlinkat(folder, name, AtFlags::REMOVEDIR),
         removed => removed,
     }
 }

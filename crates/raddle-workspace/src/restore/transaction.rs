@@ -3,7 +3,8 @@
 //! 1. The intent is stored, as one that has replaced nothing.
 //! 2. The new files are written to a staging folder in the workspace, which needs all the space.
 //! 3. The intent is stored as one that may have replaced files. Each file is exchanged with the
-//!    staged one, and what was displaced is compared with the plan.
+//!    staged one, and what was displaced is compared with the plan. A folder that only its owner may
+//!    not change is unlocked before that, and locked after it.
 //! 4. The folders are synchronised, the staging folder is removed, and then the intent: the restore
 //!    is complete.
 //!
@@ -13,10 +14,8 @@
 //! out from the start, and what is done is skipped.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
 
 use rustix::fs::{AtFlags, Dir, Mode, fsync, mkdirat, unlinkat};
 use rustix::io::Errno;
@@ -66,7 +65,9 @@ pub(super) fn run(
     };
     reach(faults, "store the intent to undo")?;
     let back = intent.enter(Phase::Back, store)?;
-    Transaction::new(workspace, &back, faults, OnConflict::Skip).run()?;
+    let mut undo = Transaction::new(workspace, &back, faults, OnConflict::Skip);
+    undo.conflicts = transaction.not_begun();
+    undo.run()?;
     Err(not_restored(error))
 }
 
@@ -129,6 +130,8 @@ struct Transaction<'a> {
     on_conflict: OnConflict,
     steps: Vec<RestoreStep>,
     conflicts: BTreeSet<WorkspacePath>,
+    /// Paths whose file may have been replaced.
+    begun: BTreeSet<WorkspacePath>,
 }
 
 impl<'a> Transaction<'a> {
@@ -146,7 +149,18 @@ impl<'a> Transaction<'a> {
             on_conflict,
             steps: intent.directed_steps(),
             conflicts: BTreeSet::new(),
+            begun: BTreeSet::new(),
         }
+    }
+
+    /// Returns the paths that need no undoing. The user may have removed one of them that the restore
+    /// would have removed: its absence would look like a step to undo.
+    fn not_begun(&self) -> BTreeSet<WorkspacePath> {
+        let paths = self.steps.iter().map(|it| &it.path);
+        paths
+            .filter(|it| !self.begun.contains(it))
+            .cloned()
+            .collect()
     }
 
     /// Runs the steps that are not done; returns the paths that are left alone.
@@ -255,6 +269,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn conflict(&mut self, path: WorkspacePath) -> Result<(), Error> {
+        self.begun.remove(&path);
         if self.on_conflict == OnConflict::Stop {
             return Err(Error::Changed(path.as_path().to_owned()));
         }
@@ -281,6 +296,11 @@ impl<'a> Transaction<'a> {
     fn replace(&mut self, staging: &OwnedFd, open: &[(usize, RestoreStep)]) -> Result<(), Error> {
         let intent = self.intent;
         let [leaving, coming] = intent.directed_folders();
+        for (folder, mode) in leaving {
+            self.fault("unlock a folder")?;
+            disk::unlock_folder(self.root, folder, *mode)
+                .map_err(|it| Error::disk(folder.as_path(), it))?;
+        }
         for (number, step) in open.iter().filter(|(_, it)| it.then.is_none()) {
             self.fault("remove a file")?;
             self.set_aside(staging, *number, step)?;
@@ -293,7 +313,7 @@ impl<'a> Transaction<'a> {
         }
         for (folder, mode) in coming {
             self.fault("make a folder")?;
-            match disk::make_folder(self.root, folder, *mode) {
+            match disk::make_folder((self.root, staging), folder, *mode) {
                 Ok(()) => {}
                 Err(error) if is_absent(error) && self.on_conflict == OnConflict::Skip => {}
                 Err(error) => return Err(Error::disk(folder.as_path(), error)),
@@ -304,6 +324,12 @@ impl<'a> Transaction<'a> {
                 self.fault("replace a file")?;
                 self.put(staging, *number, step, entry)?;
             }
+        }
+        // A leaving folder with files of the user stays.
+        for (folder, mode) in leaving.iter().chain(coming).rev() {
+            self.fault("lock a folder")?;
+            disk::lock_folder(self.root, folder, *mode)
+                .map_err(|it| Error::disk(folder.as_path(), it))?;
         }
         Ok(())
     }
@@ -322,6 +348,7 @@ impl<'a> Transaction<'a> {
             Err(error) => return Err(at_path(error.into())),
         };
         let place = (&parent, step.path.name());
+        self.begun.insert(step.path.clone());
         match disk::move_to_free(place, (staging, name.as_bytes())) {
             Ok(()) => {}
             Err(Errno::NOENT) => return self.conflict(step.path.clone()),
@@ -352,6 +379,7 @@ impl<'a> Transaction<'a> {
             Err(error) => return Err(at_path(error.into())),
         };
         let place = (&parent, step.path.name());
+        self.begun.insert(step.path.clone());
         if step.now.is_none() {
             return match disk::move_to_free((staging, name.as_bytes()), place) {
                 Ok(()) => Ok(()),
@@ -383,8 +411,11 @@ impl<'a> Transaction<'a> {
 
     /// Makes the new names durable before the intent goes.
     fn sync_folders(&self) -> Result<(), Error> {
+        let changed = self.steps.iter().map(|it| &it.path);
+        let [leaving, coming] = self.intent.directed_folders();
+        let made = leaving.iter().chain(coming).map(|(path, _)| path);
         let folders: BTreeSet<Option<WorkspacePath>> =
-            self.steps.iter().map(|it| it.path.parent()).collect();
+            changed.chain(made).map(WorkspacePath::parent).collect();
         for folder in folders {
             self.fault("synchronise a folder")?;
             let name = folder.as_ref().map_or(&b"."[..], |it| it.name());
@@ -416,7 +447,7 @@ impl<'a> Transaction<'a> {
                 continue;
             }
             self.fault("remove a replaced file")?;
-            unlinkat(&staging, OsStr::from_bytes(&name), AtFlags::empty()).map_err(disk)?;
+            disk::remove_entry(&staging, &name).map_err(disk)?;
         }
         self.fault("remove the staging folder")?;
         unlinkat(self.root, &*self.intent.staging, AtFlags::REMOVEDIR).map_err(disk)

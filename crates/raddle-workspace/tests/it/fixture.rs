@@ -42,7 +42,8 @@ impl Fixture {
     }
 
     pub fn open_within(&self, limits: SnapshotLimits) -> Workspace {
-        Workspace::open(&self.folder, &self.store(), limits).expect("a workspace")
+        // A process that another test starts has the lock too, until it runs its program.
+        Workspace::open_waiting(&self.folder, &self.store(), limits).expect("a workspace")
     }
 
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
@@ -79,6 +80,22 @@ pub enum LeafState {
     Link(Vec<u8>),
 }
 
+impl LeafState {
+    /// Reads a file or a link; `None` if there is none.
+    pub fn read(path: &Path) -> Option<Self> {
+        let metadata = fs::symlink_metadata(path).ok()?;
+        if metadata.is_symlink() {
+            let target = fs::read_link(path).expect("a link").into_os_string();
+            return Some(Self::Link(target.into_vec()));
+        }
+        let bytes = metadata
+            .is_file()
+            .then(|| fs::read(path).expect("a file"))?;
+        let mode = metadata.mode() & 0o777;
+        Some(Self::File { mode, bytes })
+    }
+}
+
 /// All files and links of a folder, by path, as plain reading shows them. Data of repositories is
 /// left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,14 +123,8 @@ impl FolderState {
             let metadata = fs::symlink_metadata(&at).expect("metadata");
             if metadata.is_dir() {
                 self.add(&at, path);
-            } else if metadata.is_symlink() {
-                let target = fs::read_link(&at).expect("a link").into_os_string();
-                self.0
-                    .insert(path.clone(), LeafState::Link(target.into_vec()));
-            } else if metadata.is_file() {
-                let bytes = fs::read(&at).expect("a file");
-                let mode = metadata.mode() & 0o777;
-                self.0.insert(path.clone(), LeafState::File { mode, bytes });
+            } else if let Some(leaf) = LeafState::read(&at) {
+                self.0.insert(path.clone(), leaf);
             }
             path.truncate(length);
         }

@@ -1,6 +1,7 @@
 //! Tests of the workspace at its public face. Each works in folders of its own.
 
 mod compositions;
+mod crashes; // restores killed, or with failing disks, at each system call
 mod diffs; // kinds of changes, and the patch, which git applies and reverses
 mod fixture; // a workspace and a store in memory, states of folders, git
 mod hunks; // some hunks of a change, against an independent patcher

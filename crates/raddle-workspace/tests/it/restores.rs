@@ -1,9 +1,10 @@
 //! Plans, conflicts, the death of the process at every step, and disks that fail.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use raddle_workspace::{
@@ -98,6 +99,9 @@ fn prepare_old(at: &Fixture) {
     at.write("changed", "old\n");
     at.write("deleted/inner/file", "deleted\n");
     at.chmod("deleted/inner", 0o750);
+    at.write("locked/inner/file", "in folders that are read only\n");
+    at.chmod("locked/inner", 0o500);
+    at.chmod("locked", 0o555);
     at.write("becomes a folder", "file\n");
     at.write("becomes a file/inner", "inner\n");
     at.link("target", "link");
@@ -111,6 +115,10 @@ fn prepare(at: &Fixture) -> (Workspace, Snapshot, Snapshot, BTreeSet<WorkspacePa
     let before = snapshot(&mut workspace);
     at.write("changed", "new\n");
     fs::remove_dir_all(at.path("deleted")).expect("a folder");
+    for folder in ["locked", "locked/inner"] {
+        at.chmod(folder, 0o755);
+    }
+    fs::remove_dir_all(at.path("locked")).expect("a folder");
     at.write("made/by/agent", "made\n");
     at.remove("becomes a folder");
     at.write("becomes a folder/inner", "inner\n");
@@ -140,16 +148,26 @@ fn plan(
     workspace.plan_restore(&request).expect("a plan")
 }
 
-/// Lists folders too, which the plain state does not.
-fn folders(at: &Fixture) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
+/// All files and links, and all folders with their modes.
+type FullState = (FolderState, BTreeMap<String, u32>);
+
+fn full_state(at: &Fixture) -> FullState {
+    (at.state(), folders(at))
+}
+
+/// Lists folders too, which the plain state does not, with their modes.
+fn folders(at: &Fixture) -> BTreeMap<String, u32> {
+    let mut found = BTreeMap::new();
     let mut open = vec![at.folder.clone()];
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(&folder).expect("a folder") {
             let entry = entry.expect("an entry");
             if entry.file_type().expect("a kind").is_dir() {
-                found.insert(entry.path().display().to_string());
-                open.push(entry.path());
+                let path = entry.path();
+                let name = path.strip_prefix(&at.folder).expect("a path");
+                let mode = entry.metadata().expect("metadata").permissions().mode();
+                found.insert(name.display().to_string(), mode & 0o777);
+                open.push(path);
             }
         }
     }
@@ -160,17 +178,17 @@ fn folders(at: &Fixture) -> BTreeSet<String> {
 fn restore_returns_to_the_old_state_and_back() {
     let at = Fixture::new();
     let (mut workspace, before, after, changed) = prepare(&at);
-    let (new, new_folders) = (at.state(), folders(&at));
+    let new = full_state(&at);
     let plan_back = plan(&mut workspace, (&before, &after), &changed, &[]);
     assert!(plan_back.conflicts.is_empty(), "{:?}", plan_back.conflicts);
-    assert_eq!(at.state(), new, "a plan changes nothing");
+    assert_eq!(full_state(&at), new, "a plan changes nothing");
     let outcome = workspace.restore(&plan_back, &NoFaults).expect("a restore");
     assert_eq!(outcome.restored.len(), plan_back.steps.len());
     assert_eq!(snapshot(&mut workspace).entries(), before.entries());
     // A second restore reverses the first.
     let redo = plan(&mut workspace, (&after, &before), &changed, &[]);
     workspace.restore(&redo, &NoFaults).expect("a restore");
-    assert_eq!((at.state(), folders(&at)), (new, new_folders));
+    assert_eq!(full_state(&at), new);
     // There is nothing left to do.
     let again = plan(&mut workspace, (&after, &before), &changed, &[]);
     assert!(again.steps.is_empty() && again.conflicts.is_empty());
@@ -236,6 +254,25 @@ fn what_the_user_changed_since_is_a_conflict_and_stays() {
 }
 
 #[test]
+fn file_in_a_folder_that_cannot_be_read_is_a_conflict() {
+    let at = Fixture::new();
+    let mut workspace = at.open();
+    let before = snapshot(&mut workspace);
+    at.write("made/by/agent", "made\n");
+    let after = snapshot(&mut workspace);
+    at.chmod("made", 0o000);
+    // Nothing keeps root from reading it.
+    let is_readable = fs::read_dir(at.path("made")).is_ok();
+    let made = paths(&["made/by/agent"]);
+    let planned = plan(&mut workspace, (&before, &after), &made, &[]);
+    let counts = (planned.steps.len(), planned.conflicts.len());
+    assert_eq!(counts, if is_readable { (1, 0) } else { (0, 1) });
+    at.chmod("made", 0o755);
+    let planned = plan(&mut workspace, (&before, &after), &made, &[]);
+    assert_eq!((planned.steps.len(), planned.conflicts.len()), (1, 0));
+}
+
+#[test]
 fn change_after_the_plan_stops_the_restore() {
     let at = Fixture::new();
     let (mut workspace, before, after, changed) = prepare(&at);
@@ -248,11 +285,41 @@ fn change_after_the_plan_stops_the_restore() {
     assert_eq!(workspace.recover(&NoFaults).expect("a recovery"), None);
 }
 
+/// Removal of a file by the user when a restore comes to a step.
+struct RemovalAt<'a>(&'static str, &'a Fixture, &'static str);
+
+impl Faults for RemovalAt<'_> {
+    fn reach(&self, point: &'static str) -> io::Result<()> {
+        let Self(at, folder, file) = self;
+        if point == *at && folder.path(file).exists() {
+            folder.remove(file);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn file_that_the_user_removes_during_a_restore_stays_removed() {
+    let at = Fixture::new();
+    let mut workspace = at.open();
+    let before = snapshot(&mut workspace);
+    let made = paths(&["a", "b"]);
+    for name in ["a", "b"] {
+        at.write(name, "made\n");
+    }
+    let after = snapshot(&mut workspace);
+    let planned = plan(&mut workspace, (&before, &after), &made, &[]);
+    let stopped = workspace.restore(&planned, &RemovalAt("remove a file", &at, "b"));
+    assert!(matches!(stopped, Err(Error::Changed(_))), "{stopped:?}");
+    // The restore is undone, but for the file that it had not removed.
+    assert!(at.path("a").exists() && !at.path("b").exists());
+}
+
 /// Runs a restore with a fault at a step; returns the state, and whether the fault happened.
-fn run_with_fault(kind: FaultKind, step: usize) -> (Fixture, [FolderState; 2], FaultAt, Workspace) {
+fn run_with_fault(kind: FaultKind, step: usize) -> (Fixture, [FullState; 2], FaultAt, Workspace) {
     let at = Fixture::new();
     let (mut workspace, before, after, changed) = prepare(&at);
-    let new = at.state();
+    let new = full_state(&at);
     let planned = plan(&mut workspace, (&before, &after), &changed, &[]);
     let faults = FaultAt::new(kind, step);
     let result = catch_unwind(AssertUnwindSafe(|| workspace.restore(&planned, &faults)));
@@ -266,7 +333,7 @@ fn run_with_fault(kind: FaultKind, step: usize) -> (Fixture, [FolderState; 2], F
     }
     let copy = Fixture::new();
     prepare_old(&copy);
-    (at, [copy.state(), new], faults, workspace)
+    (at, [full_state(&copy), new], faults, workspace)
 }
 
 #[test]
@@ -296,7 +363,7 @@ fn death_at_any_step_leaves_the_old_or_the_new_state_after_recovery() {
             }
         }
         assert_eq!(workspace.recover(&NoFaults).expect("a recovery"), None);
-        let state = at.state();
+        let state = full_state(&at);
         let point = faults.points.borrow().last().copied();
         assert!(state == old || state == new, "{step} {point:?}: {state:?}");
         outcomes.insert(state == old);
@@ -315,7 +382,7 @@ fn full_disk_at_any_step_leaves_the_state_from_before() {
         let has_failed = faults.has_happened();
         let expected = if has_failed { new } else { old };
         let point = faults.points.borrow().last().copied();
-        assert_eq!(at.state(), expected, "{step} {point:?}");
+        assert_eq!(full_state(&at), expected, "{step} {point:?}");
         drop(workspace);
         assert_eq!(at.open().recover(&NoFaults).expect("a recovery"), None);
         if !has_failed {
@@ -332,7 +399,7 @@ fn full_disk_that_stays_full_leaves_the_state_from_before() {
         drop(workspace);
         let recovered = at.open().recover(&NoFaults).expect("a recovery");
         if !faults.has_happened() {
-            assert_eq!((at.state(), recovered), (old, None));
+            assert_eq!((full_state(&at), recovered), (old, None));
             break;
         }
         // A disk that filled up later delays the undoing, and never completes the restore.
@@ -340,8 +407,8 @@ fn full_disk_that_stays_full_leaves_the_state_from_before() {
             recovered.is_none_or(|it| has_replaced && it.is_undone),
             "{step}"
         );
-        assert_eq!(at.state(), new, "{step}");
-        let staging = folders(&at).into_iter().find(|it| it.contains(".raddle-"));
+        assert_eq!(full_state(&at), new, "{step}");
+        let staging = folders(&at).into_keys().find(|it| it.contains(".raddle-"));
         assert_eq!(staging, None, "{step}");
     }
 }
@@ -354,9 +421,9 @@ fn restore_that_replaced_nothing_is_undone_after_any_failure() {
         drop(workspace);
         let recovered = at.open().recover(&NoFaults).expect("a recovery");
         if has_replaced {
-            assert!([old, new].contains(&at.state()), "{step}");
+            assert!([old, new].contains(&full_state(&at)), "{step}");
         } else {
-            assert_eq!(at.state(), new, "{step}");
+            assert_eq!(full_state(&at), new, "{step}");
             assert!(recovered.is_none_or(|it| it.is_undone), "{step}");
         }
         if !faults.has_happened() {
@@ -377,10 +444,10 @@ fn change_by_the_user_after_a_death_is_reported_and_stays() {
         .expect("a recovery")
         .expect("an outcome");
     assert_eq!(outcome.conflicts, [path("changed")]);
-    let mut state = at.state();
+    let mut state = full_state(&at);
     let mut expected = old;
-    for it in [&mut state, &mut expected] {
-        it.0.remove(&b"changed"[..]);
+    for (files, _) in [&mut state, &mut expected] {
+        files.0.remove(&b"changed"[..]);
     }
     assert_eq!(state, expected);
     assert_eq!(

@@ -2,7 +2,12 @@
 //! goes through git both ways; the restore is compared byte by byte.
 //!
 //! 40 seeds run with every test run. `RADDLE_WORKSPACE_SEEDS=500` runs more, and
-//! `RADDLE_WORKSPACE_SEED=7` runs one.
+//! `RADDLE_WORKSPACE_SEED=7` runs one. Each seed has a session of one turn, with ignore files and
+//! named paths, and one of several turns. Of 500 seeds, three have a file of 1 GB, and two have
+//! 10,000 files.
+
+mod large;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -11,6 +16,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use raddle_workspace::{
     Content, FileChange, FileChangeKind, NoFaults, RestoreRequest, Workspace, WorkspaceDiff,
@@ -52,51 +60,124 @@ const RULES: &str = "/ignored/\n*.log\n";
 fn random_sessions_tell_the_truth() {
     let number = |name: &str| env::var(name).ok().and_then(|it| it.parse().ok());
     if let Some(seed) = number("RADDLE_WORKSPACE_SEED") {
-        EditSession::new(seed).run();
+        run(seed);
         return;
     }
-    let mut sum = SessionCounts::default();
-    for seed in 0..number("RADDLE_WORKSPACE_SEEDS").unwrap_or(SEEDS) {
-        sum = sum.plus(EditSession::new(seed).run());
+    let seeds = number("RADDLE_WORKSPACE_SEEDS").unwrap_or(SEEDS);
+    let next = AtomicU64::new(0);
+    let sum = Mutex::new(SessionCounts::default());
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds {
+                break;
+            }
+            let counts = run(seed);
+            let mut sum = sum.lock().expect("no panic");
+            *sum = sum.plus(counts);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(work);
+        }
+    });
+    let sum = sum.into_inner().expect("no panic");
+    eprintln!("figure: {seeds} seeds");
+    for (name, count) in sum.rows() {
+        eprintln!("figure: {name}: {count}");
     }
     // The sessions are of use only if all of this happens in them.
-    let SessionCounts {
-        renames,
-        binaries,
-        steps,
-        conflicts,
-        ignored,
-    } = sum;
-    for (name, count) in [
-        ("renames", renames),
-        ("binaries", binaries),
-        ("steps", steps),
-        ("conflicts", conflicts),
-        ("ignored changes", ignored),
-    ] {
-        assert!(count > 0, "{name}");
+    for (name, count) in sum.rows() {
+        assert!(count > 0 || MAY_LACK.contains(&name), "{name}");
     }
+}
+
+/// Number of sessions at a time.
+const WORKERS: usize = 2;
+
+/// Counts that may be zero.
+const MAY_LACK: [&str; 3] = ["sessions with 1 GB", "sessions with 10,000 files", OMITTED];
+
+const OMITTED: &str = "files left out of a patch for git, by their size";
+
+fn run(seed: u64) -> SessionCounts {
+    let counts = EditSession::new(seed).run();
+    let counts = counts.plus(turns::TurnSession::new(seed).run());
+    counts.plus(large::run(seed))
 }
 
 /// Number of events of a session.
 #[derive(Clone, Copy, Default)]
 struct SessionCounts {
+    files: usize,
     renames: usize,
     binaries: usize,
     steps: usize,
     conflicts: usize,
     /// Changes that are not shown, because the file is ignored.
     ignored: usize,
+    repositories: usize,
+    /// Patches that git applied and reversed.
+    patches: usize,
+    omitted: usize,
+    /// Files of the user that were written while a command ran, and those in diffs.
+    window: usize,
+    window_shown: usize,
+    /// Edits of the user while a restore ran, and restores that they stopped.
+    during: usize,
+    stopped: usize,
+    gigabytes: usize,
+    many: usize,
 }
 
 impl SessionCounts {
+    fn rows(&self) -> [(&'static str, usize); 15] {
+        [
+            (
+                "changed files of which both sides were compared",
+                self.files,
+            ),
+            ("renames", self.renames),
+            ("binaries", self.binaries),
+            (
+                "changes of ignored files, which are not shown",
+                self.ignored,
+            ),
+            ("sessions in a repository", self.repositories),
+            ("patches applied and reversed by git", self.patches),
+            (OMITTED, self.omitted),
+            ("restored files", self.steps),
+            ("conflicts, all reported", self.conflicts),
+            ("user's files written while a command ran", self.window),
+            ("of these in diffs, not promised", self.window_shown),
+            (
+                "edits by the user while a restore ran, all kept",
+                self.during,
+            ),
+            ("restores that these stopped, undone whole", self.stopped),
+            ("sessions with 1 GB", self.gigabytes),
+            ("sessions with 10,000 files", self.many),
+        ]
+    }
+
     fn plus(self, other: Self) -> Self {
         Self {
+            files: self.files + other.files,
             renames: self.renames + other.renames,
             binaries: self.binaries + other.binaries,
             steps: self.steps + other.steps,
             conflicts: self.conflicts + other.conflicts,
             ignored: self.ignored + other.ignored,
+            repositories: self.repositories + other.repositories,
+            patches: self.patches + other.patches,
+            omitted: self.omitted + other.omitted,
+            window: self.window + other.window,
+            window_shown: self.window_shown + other.window_shown,
+            during: self.during + other.during,
+            stopped: self.stopped + other.stopped,
+            gigabytes: self.gigabytes + other.gigabytes,
+            many: self.many + other.many,
         }
     }
 }
@@ -111,6 +192,9 @@ struct EditSession {
     /// The paths of an update, each of which is looked at as a whole.
     updated: BTreeSet<WorkspacePath>,
     edits: Vec<String>,
+    folders: &'static [&'static [u8]],
+    /// Whether edits may make and remove an ignore file.
+    may_ignore: bool,
 }
 
 impl EditSession {
@@ -123,6 +207,8 @@ impl EditSession {
             entries_before: BTreeMap::new(),
             updated: BTreeSet::new(),
             edits: Vec::new(),
+            folders: &FOLDERS,
+            may_ignore: true,
         }
     }
 
@@ -175,11 +261,13 @@ impl EditSession {
             renames: count(&|it| it.kind == FileChangeKind::Renamed),
             binaries: count(&|it| it.content == Content::Binary),
             ignored: all.filter(is_hidden).count(),
+            files: diff.files.len(),
             ..SessionCounts::default()
         };
         let tracked =
             |state: &FolderState| state.clone().retain(|it| self.is_tracked(it, &old, &new));
         check_with_git(&tracked(&old), &tracked(&new), &diff.unified());
+        counts.patches += 1;
         let loaded = workspace.load(after.id()).expect("the snapshot");
         assert_eq!(loaded.entries(), after.entries(), "{}", self.replay());
 
@@ -362,7 +450,7 @@ impl EditSession {
             by_user.insert(path.as_bytes().to_vec());
         }
         for number in 0..self.rng.below(3) {
-            let folder = *self.rng.pick(&FOLDERS);
+            let folder = *self.rng.pick(self.folders);
             let at = self.at.path(OsStr::from_bytes(folder));
             if at.is_dir() && !at.is_symlink() {
                 let name = format!("user-{number}");
@@ -374,7 +462,7 @@ impl EditSession {
     }
 
     fn any_path(&mut self) -> Vec<u8> {
-        let folder = *self.rng.pick(&FOLDERS);
+        let folder = *self.rng.pick(self.folders);
         let name = *self.rng.pick(&NAMES);
         join(folder, name)
     }
@@ -433,6 +521,7 @@ impl EditSession {
                     fs::set_permissions(&at, fs::Permissions::from_mode(mode)).expect("a mode");
                 }
             }
+            11 if !self.may_ignore => {}
             11 => {
                 let rules = self.at.path(".gitignore");
                 match rules.exists() {
