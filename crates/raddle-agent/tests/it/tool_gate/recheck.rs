@@ -3,7 +3,7 @@
 use std::sync::RwLock;
 
 use raddle_core::policy::{Layer, ManagedLimits, PathPattern, Rule, SandboxKind, Subject, Verdict};
-use raddle_core::{ApprovalPolicy, ChangeSettings, SettingsChange};
+use raddle_core::{ApprovalPolicy, ChangeSettings, HunkDecision, SettingsChange, proposed_hunks};
 use tracing::Instrument;
 
 use super::*;
@@ -154,6 +154,37 @@ async fn an_approved_call_is_judged_again_before_it_runs() {
             }
         }
     }
+}
+
+/// The user chose among the hunks of one act. Another act is not run with that choice, even if it
+/// needs no approval by then.
+#[tokio::test]
+async fn a_choice_of_hunks_is_for_the_act_that_was_shown() {
+    use RaceChange::{Rule, Written};
+    let rules = Arc::new(MutableRules::default());
+    let script: &[&[ScriptLine]] = &[&[ScriptLine::Calls("do", "writes moved")], DONE];
+    let mut harness = harness_with_rules(script, rules.clone()).await;
+    Rule(Verdict::Ask, "/w").happen(&harness, &rules).await;
+    execute(&harness.thread, turn("t1", "hi"))
+        .await
+        .expect("a turn");
+    until(&mut harness.deliveries, "ask").await;
+    Written.happen(&harness, &rules).await;
+    let hunks = proposed_hunks("/w", &moved().changes);
+    let accepted = HunkDecision {
+        id: hunks[0].id.clone(),
+        accept: true,
+        comment: None,
+        replacement: None,
+    };
+    let answer = RequestAnswer::AcceptHunks {
+        hunks: vec![accepted],
+    };
+    harness.answer(0, answer).await;
+    until(&mut harness.deliveries, "turn/completed").await;
+    let prompt = &harness.script.prompts()[1];
+    assert!(prompt.contains("is no longer what was allowed"), "{prompt}");
+    assert_eq!(harness.tools.runs(), Vec::<String>::new());
 }
 
 /// A call without an approval is judged again when it runs.
