@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::quote::{GUTTER, Quote};
 
 pub(crate) const PROMPT: &str =
-    "apply this hunk? yes, no, split, all that follow, done, or why not? [y/n/s/a/d/?/…] ";
+    "apply this hunk? yes, no, split, all, done, or why not? [y/n/s/a/d/?/…] ";
 
 /// The effect of each answer to that prompt.
 pub(crate) const EXPLANATIONS: [(&str, &str); 6] = [
