@@ -170,8 +170,8 @@ impl DiffSection {
             let bytes = bytes.and_then(|it| it.strip_suffix(" bytes)\n"));
             bytes.is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()))
         };
-        let is_text = !is_remark(old) && !(old.is_empty() && new.is_empty());
-        is_text.then(|| {
+        let is_empty = old.is_empty() && new.is_empty();
+        (!is_empty && !is_remark(old)).then(|| {
             vec![Self {
                 before: 0..lines(old),
                 after: 0..lines(new),

@@ -166,6 +166,7 @@ mod tests {
             value,
             unstated: unstated.collect(),
             open: false,
+            is_added: false,
         }
     }
 

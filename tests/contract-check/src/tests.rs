@@ -2,7 +2,7 @@
 
 mod changes;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use raddle_protocol::{RoundTrip, round_trip};
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ fn check_with(
         trip,
         nulls,
     };
-    let check = Check::new(&reference, &theirs, &ours, HashMap::new(), ROUNDS);
+    let check = Check::new(&reference, &theirs, &ours, Default::default(), ROUNDS);
     let (counts, findings) = check.part("test", &part).expect("a schema");
     (counts, findings.lines())
 }
