@@ -13,6 +13,9 @@ use super::Task;
 #[derive(Default)]
 pub(super) struct LeftQuestions {
     open: BTreeMap<RequestNumber, LeftQuestion>,
+    /// Approvals of this turn that came before a call asked the same. Each serves one call: it is
+    /// stored too, and may be revoked later.
+    approved: Vec<(AskElicitation, Resolution)>,
 }
 
 struct LeftQuestion {
@@ -33,11 +36,12 @@ impl LeftQuestions {
         });
         Self {
             open: open.collect(),
+            approved: Vec::new(),
         }
     }
 
-    /// Lets a call wait for the answer to the question that it repeats. Returns the reply if it
-    /// repeats none, or another call waits already.
+    /// Lets a call wait for the answer to the question that it repeats, or gives it the approval that
+    /// came before. Returns the reply if it repeats none, or another call waits already.
     pub(super) fn attach(
         &mut self,
         ask: &Ask,
@@ -46,6 +50,12 @@ impl LeftQuestions {
         let Ask::Elicitation(ask) = ask else {
             return Some(reply);
         };
+        if let Some(at) = self.approved.iter().position(|(it, _)| it == ask) {
+            let (_, approval) = self.approved.swap_remove(at);
+            // The call may have ended.
+            let _ = reply.send(approval);
+            return None;
+        }
         let has_waiter =
             |it: &LeftQuestion| it.reply.as_ref().is_some_and(|reply| !reply.is_closed());
         let mut open = self.open.values_mut();
@@ -63,15 +73,23 @@ impl LeftQuestions {
     fn resolved(&mut self, it: &RequestResolved) -> Option<AskElicitation> {
         let LeftQuestion { ask, reply } = self.open.remove(&it.request)?;
         let is_delivered = reply.is_some_and(|reply| reply.send(it.resolution.clone()).is_ok());
-        (!is_delivered).then_some(ask)
+        if is_delivered {
+            return None;
+        }
+        if it.resolution.accepted_by().is_some() {
+            self.approved.push((ask.clone(), it.resolution.clone()));
+        }
+        Some(ask)
     }
 }
 
 impl Task {
     /// Follows the questions, and stores an approval that no call waits for.
     pub(super) fn follow_left_questions(&mut self, event: &Event) {
-        let Event::RequestResolved(it) = event else {
-            return;
+        let it = match event {
+            Event::RequestResolved(it) => it,
+            Event::TurnEnded(_) => return self.left_questions.approved.clear(),
+            _ => return,
         };
         let Some(ask) = self.left_questions.resolved(it) else {
             return;
