@@ -74,6 +74,7 @@ import acp
 import acp_asked
 import aimock
 import cold
+import copies
 import examples
 import https
 import hunks
@@ -133,6 +134,7 @@ CHECKS = {
     **recorder_check.CHECKS,
     **examples.CHECKS,
     **hunks.CHECKS,
+    **copies.CHECKS,
     **readme.CHECKS,
     **new_user.CHECKS,
     **tutorial.CHECKS,

@@ -12,6 +12,7 @@ mod skills;
 mod summary;
 mod tools;
 mod webhook;
+mod workspace_copies;
 
 pub use checkpoints::{
     ChangeAuthor, Checkpoint, CheckpointDiff, CheckpointError, CheckpointGap, CheckpointRange,
@@ -43,6 +44,10 @@ pub use tools::{
     ToolResult, Tools,
 };
 pub use webhook::{Webhook, WebhookDecision, WebhookError, WebhookRequest};
+pub use workspace_copies::{
+    ApplyChanges, CopyChanges, CopyError, CopyOverlap, FileToApply, HunkToApply, NoWorkspaceCopies,
+    ThreadFolder, WorkspaceCopies, WorkspaceCopy,
+};
 
 use std::future::Future;
 use std::pin::Pin;

@@ -24,6 +24,7 @@ pub use injected::*;
 pub use item::*;
 pub use metadata::*;
 pub use queue::*;
+pub(crate) use settings::replace_paths;
 pub use settings::*;
 pub use turn::*;
 

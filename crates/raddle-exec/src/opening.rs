@@ -115,7 +115,14 @@ pub(crate) async fn open(plan: &Plan, client: &Client) -> Result<ThreadFollower,
             let mut params = plan.start();
             params.model_provider = provider(plan, client).await?;
             let opened = client.start(params).await;
-            return opened.map_err(|error| OpenError::Start(FailedCall(error)));
+            let opened = opened.map_err(|error| OpenError::Start(FailedCall(error)))?;
+            if plan.options.is_copied && !plan.options.quiet {
+                print_line(&format!(
+                    "raddle: the agent works in a copy; `raddle apply --thread {}` applies its changes",
+                    opened.thread().thread.id
+                ));
+            }
+            return Ok(opened);
         }
         ThreadSelector::Old(thread) => thread,
         ThreadSelector::Last { of_any_folder } => last(plan, client, of_any_folder).await?,

@@ -23,6 +23,8 @@ pub struct Options {
     pub sandbox: Option<SandboxMode>,
     /// The working folder, if not the current one.
     pub cd: Option<PathBuf>,
+    /// Whether a new thread works in a copy of its folder.
+    pub is_copied: bool,
     /// Additional writable folders.
     pub add_dir: Vec<PathBuf>,
     /// Images for the model.

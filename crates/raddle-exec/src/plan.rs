@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use raddle_config::Override;
 use raddle_protocol::{
     AskForApproval, LocalImageUserInput, SandboxMode, ThreadId, ThreadResumeParams,
-    ThreadStartParams, TurnStartParams, UserInput,
+    ThreadStartParams, TurnStartParams, UserInput, WorkspaceMode,
 };
 use serde_json::Value;
 
@@ -95,6 +95,7 @@ impl Plan {
             runtime_workspace_roots: self.roots(),
             sandbox: self.sandbox(),
             thread_source: self.options.thread_source.clone(),
+            workspace: self.options.is_copied.then_some(WorkspaceMode::Copy),
             ..ThreadStartParams::default()
         }
     }

@@ -40,6 +40,7 @@ mod skill;
 mod terminal;
 mod thread;
 mod turn;
+mod workspace;
 
 /// Generators for the JSON Schema, the TypeScript types and the reference pages.
 pub mod export;
@@ -80,6 +81,7 @@ pub use table::*;
 pub use terminal::*;
 pub use thread::*;
 pub use turn::*;
+pub use workspace::*;
 
 use serde::{Deserialize, Deserializer};
 

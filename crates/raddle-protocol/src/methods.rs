@@ -266,6 +266,14 @@ methods! {
     "thread/diff/read" => ThreadDiffRead(ThreadDiffReadParams) -> ThreadDiffReadResponse,
         Useful, Stable, lane(thread(thread_id)), safe(reads, repeatable);
 
+    /// Reads the changes of a thread's copy of its workspace.
+    "thread/workspace/read" => ThreadWorkspaceRead(ThreadWorkspaceReadParams) -> ThreadWorkspaceReadResponse,
+        Useful, Stable, lane(thread(thread_id)), safe(reads, repeatable);
+
+    /// Applies changes of a thread's copy to the folder that was copied.
+    "thread/workspace/apply" => ThreadWorkspaceApply(ThreadWorkspaceApplyParams) -> ThreadWorkspaceApplyResponse,
+        Useful, Stable, lane(thread(thread_id));
+
     /// Searches threads by text.
     "thread/search" => ThreadSearch(ThreadSearchParams) -> ThreadSearchResponse,
         Useful, Experimental, lane(free), safe(reads, repeatable);

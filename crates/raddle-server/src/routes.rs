@@ -60,6 +60,8 @@ routes! {
     "thread/checkpoint/preview" => thread::checkpoint::preview,
     "thread/checkpoint/restore" => thread::checkpoint::restore,
     "thread/diff/read" => thread::diff::read,
+    "thread/workspace/read" => thread::workspace::read,
+    "thread/workspace/apply" => thread::workspace::apply,
     "thread/archive" => thread::archive,
     "thread/delete" => thread::delete,
     "thread/unsubscribe" => thread::unsubscribe,

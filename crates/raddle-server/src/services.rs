@@ -31,7 +31,7 @@ use raddle_agent::Threads;
 use raddle_config::{
     CommandConfig, Config, ConfigError, HookConfig, McpConfig, PluginConfig, Providers, State,
 };
-use raddle_core::ports::{Checkpoints, McpServers, Plugins};
+use raddle_core::ports::{Checkpoints, McpServers, Plugins, WorkspaceCopies};
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 use tokio::sync::oneshot;
 
@@ -81,6 +81,8 @@ pub(crate) struct ServerState {
     pub(crate) plugins: Arc<dyn Plugins>,
     /// The checkpoints of the files that turns change.
     pub(crate) checkpoints: Arc<dyn Checkpoints>,
+    /// The copies of workspaces in which threads work.
+    pub(crate) copies: Arc<dyn WorkspaceCopies>,
     /// Starts the processes of clients.
     pub(crate) launcher: Launcher,
     /// The sandbox around these processes.
@@ -131,6 +133,7 @@ impl ServerState {
             mcp,
             plugins,
             checkpoints,
+            copies,
         } = parts.into();
         skill_roots.set_plugins(plugins.clone());
         let announcer = threads.clone();
@@ -155,6 +158,7 @@ impl ServerState {
             mcp,
             plugins,
             checkpoints,
+            copies,
             launcher,
             sandbox,
             panicked_connections: AtomicU64::new(0),

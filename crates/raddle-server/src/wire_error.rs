@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use raddle_config::{ConfigWriteError, SettingError};
 use raddle_core::TurnKind;
-use raddle_core::ports::{CheckpointError, McpError, PluginRequestError};
+use raddle_core::ports::{CheckpointError, CopyError, McpError, PluginRequestError};
 use raddle_protocol::{CodexErrorInfo, NonSteerableTurnKind, NotSteerable, TurnError};
 use raddle_rpc::{ErrorObject, Id, code};
 use raddle_sandbox::{ConfinementError, HoldError, SandboxRefusal, StartError};
@@ -114,6 +114,8 @@ pub(crate) enum WireError {
     },
     /// Checkpoints that cannot be read or restored.
     Checkpoint(CheckpointError),
+    /// A workspace that cannot be copied, or whose changes cannot be applied.
+    Copy(CopyError),
     /// A failure after files were restored. They could not be returned to their state before.
     FilesStayRestored {
         error: Box<Self>,
@@ -164,6 +166,15 @@ impl From<ConfinementError> for WireError {
             ConfinementError::Holds(busy @ HoldError::Busy(_)) => {
                 Self::Refused(busy.to_string().into())
             }
+        }
+    }
+}
+
+impl From<CopyError> for WireError {
+    fn from(error: CopyError) -> Self {
+        match error {
+            CopyError::Files(error) => Self::Checkpoint(error),
+            error => Self::Copy(error),
         }
     }
 }
@@ -341,6 +352,7 @@ impl From<WireError> for ErrorObject {
                 json!({ "errorInfo": "file_too_large", "bytes": bytes, "bytesMax": bytes_max }),
             ),
             WireError::Checkpoint(error) => checkpoint(&error),
+            WireError::Copy(error) => copy(&error),
             WireError::FilesStayRestored { error, checkpoint } => {
                 with_restored_checkpoint(Self::from(*error), checkpoint)
             }
@@ -406,6 +418,18 @@ fn checkpoint(error: &CheckpointError) -> ErrorObject {
         CheckpointError::Failed(_) => (code::INTERNAL, json!({ "errorInfo": "storage" })),
     };
     ErrorObject::new(code, error.to_string()).with_data(data)
+}
+
+/// Returns the error for a copy of a workspace.
+fn copy(error: &CopyError) -> ErrorObject {
+    let info = match error {
+        CopyError::CannotCopy(_) => "workspace_not_copied",
+        CopyError::NoCopy => "no_workspace_copy",
+        CopyError::NotChanged(_) => "path_not_changed",
+        CopyError::Files(error) => return checkpoint(error),
+    };
+    let error = ErrorObject::new(code::INVALID_REQUEST, error.to_string());
+    error.with_data(json!({ "errorInfo": info }))
 }
 
 /// Adds the checkpoint of the files that stay restored to an error.

@@ -7,6 +7,7 @@
 //! [`CheckpointedTools`] puts this around all other tools.
 
 mod change_set;
+mod copies;
 mod log;
 mod named_paths;
 mod restore;
@@ -33,6 +34,7 @@ use raddle_workspace::{ContentHash, DiffLimits, SnapshotId};
 use sha2::{Digest as _, Sha256};
 
 use self::change_set::ChangeSet;
+pub use self::copies::CopyFolders;
 use self::log::{HexPath, LogEntry, LogState, Logs};
 pub use self::sweep::{PruneSummary, prune_checkpoints};
 use self::tool_windows::SharedWindows;
@@ -51,6 +53,8 @@ const TURN_DIFF: DiffLimits = DiffLimits {
 pub struct CheckpointOptions {
     /// Folder of the stores and logs.
     pub folder: PathBuf,
+    /// Folder of the copies of workspaces.
+    pub copies: PathBuf,
     /// Files and folders around which no workspace is covered: the home of the user, and the files
     /// of Raddle, which hold keys.
     pub too_wide: Vec<PathBuf>,
@@ -128,11 +132,11 @@ impl Inner {
     }
 
     /// Runs an operation on a folder while no other handle uses its store. Blocks on the disk.
-    fn with_folder<T>(
+    fn with_folder<T, E: From<CheckpointError>>(
         &self,
         root: &Path,
-        operation: impl FnOnce(&mut TrackedFolder) -> Result<T, CheckpointError>,
-    ) -> Result<T, CheckpointError> {
+        operation: impl FnOnce(&mut TrackedFolder) -> Result<T, E>,
+    ) -> Result<T, E> {
         let shared = {
             let mut folders = locked(&self.folders);
             folders.entry(root.to_owned()).or_default().clone()
@@ -423,6 +427,7 @@ fn stored_entry(
         after: changes.after.id().to_string(),
         files: paths.len() as u64,
         state,
+        is_applied: false,
         base: None,
         by_agent: listed(&changes.by_agent),
         unknown: listed(&changes.unknown),
@@ -451,16 +456,16 @@ fn snapshot_id(text: &str) -> Option<SnapshotId> {
 
 impl FileCheckpoints {
     /// Runs an operation that may block on the disk.
-    fn blocking<T: Send + 'static>(
+    fn blocking<T: Send + 'static, E: From<CheckpointError> + Send + 'static>(
         &self,
-        operation: impl FnOnce(&Inner) -> Result<T, CheckpointError> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, CheckpointError>> {
+        operation: impl FnOnce(&Inner) -> Result<T, E> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, E>> {
         let inner = self.inner.clone();
         let span = tracing::Span::current();
         Box::pin(async move {
             let work = move || span.in_scope(|| operation(&inner));
             let done = tokio::task::spawn_blocking(work).await;
-            done.unwrap_or_else(|error| Err(CheckpointError::Failed(error.to_string())))
+            done.unwrap_or_else(|error| Err(CheckpointError::Failed(error.to_string()).into()))
         })
     }
 }

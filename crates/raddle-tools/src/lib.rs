@@ -25,8 +25,8 @@ mod truncation;
 mod turn_diffs;
 
 pub use checkpoints::{
-    CheckpointOptions, CheckpointedTools, FileCheckpoints, PruneSummary, prune_checkpoints,
-    remove_checkpoints,
+    CheckpointOptions, CheckpointedTools, CopyFolders, FileCheckpoints, PruneSummary,
+    prune_checkpoints, remove_checkpoints,
 };
 pub use command::workspaces;
 pub use raddle_workspace::RetentionLimits;

@@ -30,6 +30,20 @@ pub enum Error {
     /// The workspace lies in the store.
     #[error("the workspace must not lie in the snapshot store {}", .0.display())]
     Nested(PathBuf),
+    /// A folder has too much in it to be copied.
+    #[error(
+        "{} has more than {entries_max} entries or {} GiB, which is too much to copy",
+        folder.display(),
+        bytes_max >> 30
+    )]
+    TooLarge {
+        /// The folder.
+        folder: PathBuf,
+        /// Maximum number of files, links and folders.
+        entries_max: u64,
+        /// Maximum number of bytes.
+        bytes_max: u64,
+    },
     /// A file of the store has other content than was written.
     #[error("{} is damaged: {what}; delete the store to start anew", path.display())]
     Damaged {

@@ -13,8 +13,13 @@
 //! A caller takes a snapshot with [`Workspace::snapshot`] before and after each turn and around
 //! each command. For a file tool that writes known paths, [`Workspace::update`] costs no walk.
 //!
+//! [`copy_folder`] makes a copy of a whole folder. [`Workspace::snapshot_of`] reads the copy into
+//! the store of the original, so that changes of the copy can be restored there.
+//!
 //! Below: nothing of Raddle. Above: tools and the agent, which know threads and turns.
 
+mod copy;
+mod detached;
 mod diff;
 mod error;
 mod hash;
@@ -29,6 +34,7 @@ mod snapshot;
 mod store;
 mod workspace;
 
+pub use copy::{CopyLimits, copy_folder, remove_copy};
 pub use diff::{
     Content, DiffLimits, FileChange, FileChangeKind, FileHunk, FileSide, PathChange, ProposedFile,
     WorkspaceDiff,

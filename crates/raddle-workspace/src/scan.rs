@@ -21,6 +21,7 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 
 pub(crate) use ignore_rules::IgnoreFiles;
+pub(crate) use names::{EntryNames, is_repository};
 
 use crate::limits::{DEPTH_MAX, SnapshotLimits};
 use crate::opened::{kind_of, open_folder, stat_entry};
@@ -30,7 +31,6 @@ use crate::store::{PackWriter, Store};
 use crate::{ContentHash, EntryKind, Error, Gap, GapReason, WorkspacePath};
 use folder_builder::FolderBuilder;
 use ignore_rules::RuleStack;
-use names::{EntryNames, is_repository};
 
 /// How often an entry that changes while it is read is tried again.
 const TRIES: usize = 3;

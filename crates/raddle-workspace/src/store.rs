@@ -170,6 +170,17 @@ impl Store {
         Ok(())
     }
 
+    /// Stores a content, and returns its hash.
+    pub fn put(&mut self, content: &[u8]) -> Result<ContentHash, Error> {
+        let hash = ContentHash::of(content);
+        if !self.contains(&hash) {
+            let mut writer = self.writer()?;
+            writer.put(hash, content)?;
+            self.commit(writer)?;
+        }
+        Ok(hash)
+    }
+
     /// Returns a content, after a check of its hash.
     pub fn read(&self, hash: &ContentHash) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();

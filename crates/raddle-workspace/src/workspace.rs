@@ -43,8 +43,8 @@ const STAMPS_FILES: u64 = 256;
 pub struct Workspace {
     pub(crate) root: OwnedFd,
     pub(crate) store: Store,
-    store_folder: (u64, u64),
-    limits: SnapshotLimits,
+    pub(crate) store_folder: (u64, u64),
+    pub(crate) limits: SnapshotLimits,
     ignore_files: IgnoreFiles,
     /// The last walk, with the stamps that it saw.
     last: Option<Arc<FolderNode>>,
@@ -227,6 +227,11 @@ impl Workspace {
     /// Returns a content of a snapshot.
     pub fn content(&self, hash: &ContentHash) -> Result<Vec<u8>, Error> {
         self.store.read(hash)
+    }
+
+    /// Reports whether a content is stored; contents that no snapshot has may be pruned.
+    pub fn has_content(&self, hash: &ContentHash) -> bool {
+        self.store.contains(hash)
     }
 
     /// Number of files whose content the last snapshot read; the stamps of the others proved them

@@ -23,7 +23,7 @@ pub(crate) use config::{ConfigCommand, ConfigGet, ConfigList};
 pub(crate) use daemon::{Daemon, DaemonCommand, DaemonStart, DaemonStatus, DaemonStop};
 pub(crate) use debug::{DebugCommand, DebugModels};
 pub(crate) use demo::Demo;
-pub(crate) use exec::{Color, Exec, ExecCommand, ExecSandbox, Unattended};
+pub(crate) use exec::{Color, Exec, ExecCommand, ExecSandbox, ExecWorkspace, Unattended};
 pub(crate) use hooks::{HooksCommand, HooksList, HooksTrust};
 pub(crate) use init::{Init, InitApproval};
 pub(crate) use judge::{Judge, JudgeApproval};
@@ -44,7 +44,7 @@ pub(crate) use thread::{
     ThreadCommand, ThreadDelete, ThreadExport, ThreadImport, ThreadList, ThreadShow,
     ThreadUnarchive, ThreadVerify,
 };
-pub(crate) use undo::{Diff, Gc, Undo};
+pub(crate) use undo::{Apply, Diff, Gc, Undo};
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -132,6 +132,15 @@ pub(crate) enum Command {
     /// Exit status: 0 restored; 1 nothing to restore, a conflict, not confirmed, or a failure; 2
     /// invalid arguments. See docs/diffs.md.
     Undo(Undo),
+    /// Apply the changes of a thread that works in a copy
+    ///
+    /// `raddle exec --workspace copy` works in a copy of the folder. This command lists what changed
+    /// there, asks, and applies it to the folder, all files or none. A file that changed here too is a
+    /// conflict and stays as it is.
+    ///
+    /// Exit status: 0 applied; 1 nothing to apply, a conflict, not confirmed, or a failure; 2 invalid
+    /// arguments. See docs/diffs.md.
+    Apply(Apply),
     /// Remove old copies of workspace files
     ///
     /// Raddle keeps copies of the files that turns change, for `raddle diff` and `raddle undo`, and

@@ -114,7 +114,7 @@ fn turn_of(checkpoints: &[Checkpoint], prefix: &str) -> Result<TurnId> {
 }
 
 /// Prints a unified diff: as it is for programs, and safe and in colours on a terminal.
-fn print(unified: &str) -> io::Result<()> {
+pub(crate) fn print(unified: &str) -> io::Result<()> {
     let mut printer = Printer::new();
     if !printer.is_terminal() {
         let written = printer.file().write_all(unified.as_bytes());

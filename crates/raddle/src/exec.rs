@@ -10,7 +10,7 @@ use raddle_exec::{Options, ThreadSelector};
 use raddle_protocol::SandboxMode;
 
 use crate::app_server;
-use crate::cli::{Color, Exec, ExecCommand, ExecSandbox, Unattended};
+use crate::cli::{Color, Exec, ExecCommand, ExecSandbox, ExecWorkspace, Unattended};
 use crate::home::Home;
 use crate::log;
 
@@ -41,6 +41,10 @@ fn options(before: Vec<Override>, args: Exec) -> Result<Options> {
             (thread, prompt, args.options.and(resume.options))
         }
     };
+    ensure!(
+        options.workspace.is_none() || thread == ThreadSelector::New,
+        "a thread keeps its workspace; leave out --workspace"
+    );
     let mut config = before;
     config.extend(options.config);
     let token_variable = options.remote_auth_token_env.as_deref();
@@ -53,6 +57,7 @@ fn options(before: Vec<Override>, args: Exec) -> Result<Options> {
         model: options.model,
         sandbox: options.sandbox.map(sandbox_mode),
         cd: options.cd,
+        is_copied: options.workspace == Some(ExecWorkspace::Copy),
         add_dir: options.add_dir,
         image: options.image,
         output_schema: options.output_schema,

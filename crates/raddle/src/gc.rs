@@ -1,16 +1,19 @@
 //! `raddle gc`: remove old copies of workspace files.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use raddle_tools::{PruneSummary, RetentionLimits, prune_checkpoints};
+use raddle_console::print_lines;
+use raddle_core::ThreadId;
+use raddle_tools::{CopyFolders, PruneSummary, RetentionLimits, prune_checkpoints};
 
 use crate::cli::Gc;
 use crate::doctor::size;
 use crate::home::Home;
-use crate::log;
-use crate::threads::checkpoints_folder;
+use crate::threads::{checkpoints_folder, copies_folder};
+use crate::{log, thread};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -43,6 +46,16 @@ pub(crate) fn run(args: &Gc) -> Result<ExitCode> {
             workspaces(busy)
         ));
     }
+    let left = left_copies(CopyFolders {
+        checkpoints: &folder,
+        copies: &copies_folder(&Home::find()?.state),
+    });
+    if !left.is_empty() {
+        log::print_line(
+            "these copies of workspaces belong to deleted threads; remove those that you do not need:",
+        );
+        print_lines(left.iter().map(|it| format!("  {}", it.display())))?;
+    }
     for (store, error) in &failed {
         log::print_line(&format!("raddle: error: {}: {error}", store.display()));
     }
@@ -50,6 +63,14 @@ pub(crate) fn run(args: &Gc) -> Result<ExitCode> {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
+}
+
+/// Returns the copies whose thread is not stored.
+fn left_copies(folders: CopyFolders<'_>) -> Vec<PathBuf> {
+    let copies = folders.all().into_iter();
+    let is_stored = |thread: &ThreadId| thread::named_or_newest(Some(&thread.to_string())).is_ok();
+    let left = copies.filter(|(thread, _)| !is_stored(thread));
+    left.map(|(_, copy)| copy).collect()
 }
 
 fn workspaces(count: usize) -> String {

@@ -4,6 +4,7 @@
 
 mod agent_deps;
 mod app_server;
+mod apply;
 mod cli;
 mod config;
 mod daemon;
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         Command::Thread(command) => thread::run(command),
         Command::Diff(args) => diff::run(&args),
         Command::Undo(args) => undo::run(&args),
+        Command::Apply(args) => apply::run(&args),
         Command::Gc(args) => gc::run(&args),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Doctor(args) => doctor::run(overrides, args),

@@ -63,7 +63,12 @@ pub(crate) fn open(
     let tools = PluginTools::new(Arc::new(tools), plugins.clone());
     let checkpoints = FileCheckpoints::new(CheckpointOptions {
         folder: checkpoints_folder(home),
-        too_wide: user_homes().into_iter().chain(own).collect(),
+        copies: copies_folder(home),
+        too_wide: user_homes()
+            .into_iter()
+            .chain(own)
+            .chain([copies_folder(home)])
+            .collect(),
         holds: sandbox_service.holds().clone(),
         clock: now,
         is_enabled: Box::new(move || commands.has_checkpoints()),
@@ -106,6 +111,7 @@ pub(crate) fn open(
         threads,
         mcp: Arc::new(mcp),
         plugins: Arc::new(plugins),
+        copies: Arc::new(checkpoints.clone()),
         checkpoints: Arc::new(checkpoints),
     }
 }
@@ -173,6 +179,14 @@ fn user_homes() -> Vec<PathBuf> {
 /// The folder of a home's checkpoints.
 pub(crate) fn checkpoints_folder(home: &Path) -> PathBuf {
     home.join("checkpoints")
+}
+
+/// The folder of a home's copies of workspaces. It is beside the home, because commands do not see
+/// what is in it.
+pub(crate) fn copies_folder(home: &Path) -> PathBuf {
+    let mut folder = home.as_os_str().to_owned();
+    folder.push("-copies");
+    folder.into()
 }
 
 /// The configuration and the rules for commands.

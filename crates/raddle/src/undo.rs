@@ -15,7 +15,7 @@ use raddle_protocol::{
 };
 
 use self::choice::{Choice, choose};
-pub(crate) use self::choice::{checkpoints, is_change_of_turn};
+pub(crate) use self::choice::{checkpoints, is_change_of_turn, not_reversed};
 use crate::cli::Undo;
 use crate::thread::time::utc;
 use crate::{log, runtime, thread};
@@ -98,7 +98,7 @@ fn heading(checkpoint: &Checkpoint) -> String {
 
 /// Returns a line for each file. A path is shown with its escapes, so it cannot look like two
 /// lines.
-fn listed<'a>(
+pub(crate) fn listed<'a>(
     restored: &'a [RestoredFile],
     conflicts: &'a [FileConflict],
 ) -> impl Iterator<Item = String> + 'a {
@@ -121,7 +121,7 @@ fn listed<'a>(
     restored.chain(conflicts)
 }
 
-fn status(restored: &[RestoredFile], conflicts: &[FileConflict]) -> ExitCode {
+pub(crate) fn status(restored: &[RestoredFile], conflicts: &[FileConflict]) -> ExitCode {
     match !restored.is_empty() && conflicts.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
@@ -136,7 +136,7 @@ fn confirm(files: usize) -> Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn count(files: usize) -> String {
+pub(crate) fn count(files: usize) -> String {
     match files {
         1 => "1 file".to_owned(),
         files => format!("{files} files"),

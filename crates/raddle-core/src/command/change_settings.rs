@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::record::replace_paths;
 use crate::{
     ApprovalPolicy, PermissionProfile, Recovery, Reviewer, Route, Sandbox, Settings, SpendLimits,
 };
@@ -15,6 +16,36 @@ pub struct ChangeSettings {
     pub change: SettingsChange,
     /// Principal that sent the command.
     pub principal: Option<String>,
+}
+
+impl SettingsChange {
+    /// Returns the change of all folders of these settings to themselves.
+    pub fn of_folders(settings: &Settings) -> Self {
+        Self {
+            cwd: Some(settings.cwd.clone()),
+            roots: Some(settings.roots.clone()),
+            sandbox: Some(settings.sandbox.clone()),
+            profile: Some(settings.profile.clone()),
+            ..Self::default()
+        }
+    }
+
+    /// Returns all folders that the change names.
+    pub fn folders(&self) -> impl Iterator<Item = &String> {
+        let of_change = self.cwd.iter().chain(self.roots.iter().flatten());
+        of_change.chain(self.sandbox.iter().flat_map(Sandbox::folders))
+    }
+
+    /// Returns the same change with other paths in place of some folders.
+    #[must_use]
+    pub fn with_paths(mut self, paths: &BTreeMap<String, String>) -> Self {
+        replace_paths(
+            self.cwd.iter_mut().chain(self.roots.iter_mut().flatten()),
+            paths,
+        );
+        self.sandbox = self.sandbox.map(|it| it.with_paths(paths));
+        self
+    }
 }
 
 macro_rules! settings_change {

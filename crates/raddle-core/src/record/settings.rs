@@ -240,6 +240,19 @@ impl Sandbox {
         }
     }
 
+    /// Returns the same sandbox with other paths in place of some.
+    #[must_use]
+    pub fn with_paths(mut self, paths: &BTreeMap<String, String>) -> Self {
+        let (Self::ReadOnly { roots, reads, .. } | Self::WorkspaceWrite { roots, reads, .. }) =
+            &mut self
+        else {
+            return self;
+        };
+        let named = roots.iter_mut().chain(reads.iter_mut().flatten());
+        replace_paths(named, paths);
+        self
+    }
+
     /// Whether commands may write no folder.
     pub fn is_read_only(&self) -> bool {
         matches!(self, Self::ReadOnly { roots, .. } if roots.is_empty())
@@ -257,6 +270,18 @@ impl Sandbox {
     /// Returns all paths that the sandbox itself names.
     pub fn folders(&self) -> impl Iterator<Item = &String> {
         self.roots().iter().chain(self.reads().unwrap_or_default())
+    }
+}
+
+/// Puts other paths in place of some.
+pub(crate) fn replace_paths<'a>(
+    named: impl Iterator<Item = &'a mut String>,
+    paths: &BTreeMap<String, String>,
+) {
+    for path in named {
+        if let Some(other) = paths.get(path) {
+            path.clone_from(other);
+        }
     }
 }
 

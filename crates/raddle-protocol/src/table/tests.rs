@@ -46,6 +46,7 @@ const READS: &[&str] = &[
     "thread/search",
     "thread/turns/list",
     "thread/unsubscribe",
+    "thread/workspace/read",
     "threadSection/list",
     "turn/diff/read",
 ];
@@ -89,6 +90,7 @@ const REPEATABLE: &[&str] = &[
     "thread/search",
     "thread/turns/list",
     "thread/unsubscribe",
+    "thread/workspace/read",
     "threadSection/list",
     "turn/diff/read",
 ];

@@ -87,6 +87,10 @@ pub struct ThreadStartParams {
     pub session_start_source: Option<ThreadStartSource>,
     /// Label chosen by the client for the purpose of the thread, such as `user`. It has no effect.
     pub thread_source: Option<String>,
+    /// Folder in which the agent works; absence means `shared`. With `copy`, `cwd` of the result is a
+    /// folder in the copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspaceMode>,
     /// Idempotency key, chosen by the client: the server executes repeated requests with the same
     /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -24,3 +24,4 @@ pub(crate) mod start;
 pub(crate) mod turns;
 pub(crate) mod unarchive;
 pub(crate) mod unsubscribe;
+pub(crate) mod workspace;

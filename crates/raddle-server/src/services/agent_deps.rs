@@ -6,7 +6,8 @@ use std::sync::Arc;
 use raddle_agent::Threads;
 use raddle_config::{CommandConfig, HookConfig, McpConfig, PluginConfig, Providers};
 use raddle_core::ports::{
-    Checkpoints, McpServers, NoCheckpoints, NoMcpServers, NoPlugins, Plugins, Skills,
+    Checkpoints, McpServers, NoCheckpoints, NoMcpServers, NoPlugins, NoWorkspaceCopies, Plugins,
+    Skills, WorkspaceCopies,
 };
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 
@@ -45,6 +46,8 @@ pub struct AgentParts {
     pub plugins: Arc<dyn Plugins>,
     /// The checkpoints of the files that turns change.
     pub checkpoints: Arc<dyn Checkpoints>,
+    /// The copies of workspaces in which threads work.
+    pub copies: Arc<dyn WorkspaceCopies>,
 }
 
 impl From<Threads> for AgentParts {
@@ -54,6 +57,7 @@ impl From<Threads> for AgentParts {
             mcp: Arc::new(NoMcpServers),
             plugins: Arc::new(NoPlugins),
             checkpoints: Arc::new(NoCheckpoints),
+            copies: Arc::new(NoWorkspaceCopies),
         }
     }
 }

@@ -18,6 +18,7 @@ pub(crate) mod view;
 
 pub(crate) use self::environment::RequestedEnvironment;
 pub(crate) use self::existence::{check_exists, settings_of};
+pub(crate) use self::folders::folder_of;
 pub(crate) use self::injected_items::injected;
 pub(crate) use self::input::{message, message_to_queue};
 pub(crate) use self::overrides::Overrides;

@@ -178,17 +178,17 @@ fn together(given: &[GivenCheckpoint]) -> Changes {
     changes
 }
 
-fn read(path: &PathBuf) -> Option<String> {
+pub fn read(path: &PathBuf) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-fn hash(content: &str) -> String {
+pub fn hash(content: &str) -> String {
     let digest = Sha256::digest(content);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns the change of a file as one hunk.
-fn file_diff(path: String, before: Option<String>, after: Option<String>) -> FileDiff {
+pub fn file_diff(path: String, before: Option<String>, after: Option<String>) -> FileDiff {
     let mode = |content: &Option<String>| content.as_ref().map(|_| "100644".to_owned());
     FileDiff {
         previous_path: None,
@@ -213,7 +213,7 @@ fn file_diff(path: String, before: Option<String>, after: Option<String>) -> Fil
     }
 }
 
-fn unified(file: &FileDiff) -> String {
+pub fn unified(file: &FileDiff) -> String {
     let FileDiffContent::Text(hunks) = &file.content else {
         return String::new();
     };

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::checkpoints::ScriptedCheckpoints;
+use crate::copies::ScriptedCopies;
 use crate::player::{ClientWire, Harness};
 
 /// Timeout for everything. Only a failing test waits this long.
@@ -90,6 +91,7 @@ impl Harness {
         let threads = crate::script::threads(&self.model_messages());
         let parts = |deps| AgentParts {
             checkpoints: Arc::new(checkpoints),
+            copies: Arc::new(ScriptedCopies::of(self)),
             ..AgentParts::from(threads(deps))
         };
         Server::open(self.options(), parts).expect("a server")

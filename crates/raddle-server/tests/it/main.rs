@@ -7,6 +7,7 @@
 
 mod checkpoints;
 mod client;
+mod copies;
 mod deep_folder;
 /// This program as the keeper of commands.
 #[path = "../../../raddle-sandbox/tests/it/keeper.rs"]
@@ -156,6 +157,10 @@ mod thread {
     mod start;
     mod unarchive;
     mod unsubscribe;
+    mod workspace {
+        mod apply;
+        mod read;
+    }
 }
 mod turn {
     mod diff {

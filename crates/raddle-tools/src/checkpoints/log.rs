@@ -46,6 +46,9 @@ pub(super) struct LogEntry {
     pub after: String,
     pub files: u64,
     pub state: LogState,
+    /// Whether the changes came from the copy in which the thread works, or undid such ones.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_applied: bool,
     /// Snapshot before the tool that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,

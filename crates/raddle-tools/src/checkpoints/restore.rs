@@ -1,6 +1,7 @@
 //! Restoring the files of checkpoints.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -49,10 +50,19 @@ pub(super) fn restore(
     thread: ThreadId,
     request: &RestoreFiles,
 ) -> Result<FileRestore, CheckpointError> {
+    let is_busy = |it: &CheckpointError| matches!(it, CheckpointError::Busy(_));
+    when_idle(|| restore_once(inner, thread, request), is_busy)
+}
+
+/// Repeats an operation while tools run in the folder, for a short time.
+pub(super) fn when_idle<T, E>(
+    operation: impl Fn() -> Result<T, E>,
+    is_busy: impl Fn(&E) -> bool,
+) -> Result<T, E> {
     let end = Instant::now() + BUSY_WAIT;
     loop {
-        match restore_once(inner, thread, request) {
-            Err(CheckpointError::Busy(_)) if Instant::now() < end => std::thread::sleep(BUSY_POLL),
+        match operation() {
+            Err(error) if is_busy(&error) && Instant::now() < end => std::thread::sleep(BUSY_POLL),
             done => return done,
         }
     }
@@ -65,59 +75,99 @@ fn restore_once(
 ) -> Result<FileRestore, CheckpointError> {
     let entries = later_entries(inner.entries(thread)?, request)?;
     inner.with_folder(&entries[0].folder, |folder| {
-        let idle = folder.claim_idle().map_err(view::disk_failed)?;
-        if idle.is_none() {
-            return Err(CheckpointError::Busy(
-                "a tool of this or another thread runs in the folder: interrupt it or wait, and \
-                 restore again"
-                    .to_owned(),
-            ));
-        }
+        let _idle = claim_idle(folder)?;
         let planned = PlannedRestore::new(folder, &entries, request)?;
-        if planned.plan.steps.is_empty() {
-            return Ok(planned.result(None));
-        }
-        let files = planned.plan.steps.iter();
-        let files: Vec<PathBuf> = files.map(|it| folder.root.join(it.path.as_path())).collect();
-        let holds = &inner.options.holds;
-        let _claim = match holds.claim_files("a restore of files", &files, HELD_WAIT) {
-            Ok(claim) => claim,
-            Err(HoldError::Busy(HoldConflict { path, about })) => {
-                return Err(CheckpointError::Busy(format!(
-                    "{} is held by an approved command that runs outside the sandbox: {}. End it or \
-                     wait for it, and restore again",
-                    path.display(),
-                    shell::display_line(&about)
-                )));
-            }
-            Err(error) => return Err(CheckpointError::Failed(error.to_string())),
+        let source = RestoreSource::Checkpoint {
+            id: entries[0].id,
+            is_applied: entries[0].is_applied,
         };
-        // The checkpoint comes first: after the death of the process the restore is completed, and
-        // must have one.
-        let id = inner.next_id(thread)?;
-        let stored = stored_entry(folder, &planned.changes(), LogState::Complete)?;
-        let entry = LogEntry {
-            id,
-            restored: Some(entries[0].id),
-            at: (inner.options.clock)(),
-            ..stored
-        };
-        inner.append(thread, &entry)?;
-        if let Err(error) = restored_or_recovered(folder, &planned.plan)? {
-            // Nothing was restored, so the checkpoint has no changes.
-            let unchanged = LogEntry {
-                after: entry.before.clone(),
-                files: 0,
-                restored: None,
-                ..entry
-            };
-            inner.append(thread, &unchanged)?;
-            return Err(view::failed(error));
-        }
-        tracing::info!(%thread, folder = ?folder.root, files = files.len(), conflicts = planned.conflicts.len(), "files were restored");
-        folder.look_now(&planned.paths()).map_err(view::failed)?;
-        Ok(planned.result(Some(id)))
+        carry_out(inner, thread, folder, &planned, source)
     })
+}
+
+/// Keeps tools from starting in the folder until the result is dropped.
+pub(super) fn claim_idle(folder: &TrackedFolder) -> Result<File, CheckpointError> {
+    let idle = folder.claim_idle().map_err(view::disk_failed)?;
+    idle.ok_or_else(|| {
+        CheckpointError::Busy(
+            "a tool of this or another thread runs in the folder: interrupt it or wait, and try \
+             again"
+                .to_owned(),
+        )
+    })
+}
+
+/// Where the new state of the files comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RestoreSource {
+    /// The state before this checkpoint.
+    Checkpoint {
+        id: u64,
+        /// Whether the checkpoint is that of changes from a copy.
+        is_applied: bool,
+    },
+    /// The copy in which the thread works.
+    Copy,
+}
+
+/// Carries out a restore, and adds its checkpoint.
+pub(super) fn carry_out(
+    inner: &Inner,
+    thread: ThreadId,
+    folder: &mut TrackedFolder,
+    planned: &PlannedRestore,
+    source: RestoreSource,
+) -> Result<FileRestore, CheckpointError> {
+    if planned.plan.steps.is_empty() {
+        return Ok(planned.result(None));
+    }
+    let files = planned.plan.steps.iter();
+    let files: Vec<PathBuf> = files
+        .map(|it| folder.root.join(it.path.as_path()))
+        .collect();
+    let holds = &inner.options.holds;
+    let _claim = match holds.claim_files("a restore of files", &files, HELD_WAIT) {
+        Ok(claim) => claim,
+        Err(HoldError::Busy(HoldConflict { path, about })) => {
+            return Err(CheckpointError::Busy(format!(
+                "{} is held by an approved command that runs outside the sandbox: {}. End it or \
+                 wait for it, and try again",
+                path.display(),
+                shell::display_line(&about)
+            )));
+        }
+        Err(error) => return Err(CheckpointError::Failed(error.to_string())),
+    };
+    // The checkpoint comes first: after the death of the process the restore is completed, and
+    // must have one.
+    let id = inner.next_id(thread)?;
+    let stored = stored_entry(folder, &planned.changes(), LogState::Complete)?;
+    let (restored, is_applied) = match source {
+        RestoreSource::Checkpoint { id, is_applied } => (Some(id), is_applied),
+        RestoreSource::Copy => (None, true),
+    };
+    let entry = LogEntry {
+        id,
+        restored,
+        is_applied,
+        at: (inner.options.clock)(),
+        ..stored
+    };
+    inner.append(thread, &entry)?;
+    if let Err(error) = restored_or_recovered(folder, &planned.plan)? {
+        // Nothing was restored, so the checkpoint has no changes.
+        let unchanged = LogEntry {
+            after: entry.before.clone(),
+            files: 0,
+            restored: None,
+            ..entry
+        };
+        inner.append(thread, &unchanged)?;
+        return Err(view::failed(error));
+    }
+    tracing::info!(%thread, folder = ?folder.root, files = files.len(), conflicts = planned.conflicts.len(), "files were restored");
+    folder.look_now(&planned.paths()).map_err(view::failed)?;
+    Ok(planned.result(Some(id)))
 }
 
 /// Restores the files. Returns the error with which nothing was restored; fails if that is not known
@@ -156,8 +206,11 @@ fn later_entries(
     let reversed = reversed(&entries[at..]);
     let folder = entries[at].folder.clone();
     let mut later = entries[at..].to_vec();
-    // Changes elsewhere that were reversed since need not be reversed again.
-    later.retain(|it| it.folder == folder || !reversed.contains(&it.id));
+    // Changes elsewhere that were reversed since need not be reversed again. Those that the user
+    // applied from a copy to its origin are undone on their own.
+    let is_applied = entries[at].is_applied;
+    let is_apart = |it: &LogEntry| is_applied || it.is_applied || reversed.contains(&it.id);
+    later.retain(|it| it.folder == folder || !is_apart(it));
     check_one_folder(&later)?;
     Ok(later)
 }
@@ -204,9 +257,9 @@ pub(super) fn joined(
     sum.ok_or(CheckpointError::NoSuchCheckpoint)
 }
 
-struct PlannedRestore {
-    plan: RestorePlan,
-    conflicts: Vec<FileConflict>,
+pub(super) struct PlannedRestore {
+    pub plan: RestorePlan,
+    pub conflicts: Vec<FileConflict>,
 }
 
 impl PlannedRestore {
@@ -285,7 +338,7 @@ fn effect(step: &RestoreStep) -> RestoreEffect {
     }
 }
 
-fn conflict(
+pub(super) fn conflict(
     path: &WorkspacePath,
     states: [Option<FileEntry>; 3],
     reason: ConflictReason,
@@ -306,8 +359,8 @@ mod tests {
 
     use super::*;
 
-    /// Each case: the checkpoints, each with its folder and, of a restore, the one it reversed. Then
-    /// those that restoring the first one restores.
+    /// Each case: the checkpoints, each with its folder and, of a restore, the one it reversed; `!` if
+    /// it was applied from a copy. Then those that restoring the first one restores.
     #[test]
     fn reversed_changes_of_another_folder_do_not_count() {
         for (all, expected) in [
@@ -316,17 +369,21 @@ mod tests {
             ("1a 2b 3b=2 4a", Ok("1 4")),
             ("1a 2b", Err(())),
             ("1a 2b 3b=2 4b=3", Err(())),
+            ("1a 2b! 3a", Ok("1 3")),
+            ("1b! 2a 3b!", Ok("1 3")),
+            ("1a 2b! 3b=2 4a", Ok("1 4")),
         ] {
             let entries = all.split(' ').map(|it| LogEntry {
                 id: it[..1].parse().expect("a number"),
                 turn: Some(TurnId::from("t")).filter(|_| it.len() == 2),
-                restored: it.get(3..).map(|it| it.parse().expect("a number")),
+                restored: it.get(3..4).map(|it| it.parse().expect("a number")),
                 folder: PathBuf::from(&it[1..2]),
                 at: Timestamp(0),
                 before: String::new(),
                 after: String::new(),
                 files: 1,
                 state: LogState::Complete,
+                is_applied: it.ends_with('!'),
                 base: None,
                 by_agent: Vec::new(),
                 unknown: Vec::new(),

@@ -100,12 +100,15 @@ fn in_range(
             let start = from.as_deref().map_or(Ok(0), place)?;
             let end = to.as_deref().map(place).transpose()?;
             let end = end.map_or(entries.len(), |it| it + 1);
-            entries.get(start..end).unwrap_or_default().to_vec()
+            let mut entries = entries.get(start..end).unwrap_or_default().to_vec();
+            // Applying the changes of a copy repeats them in another folder.
+            entries.retain(|it| !it.is_applied);
+            entries
         }
     })
 }
 
-fn described(diff: &WorkspaceDiff, changes: &ChangeSet) -> CheckpointDiff {
+pub(super) fn described(diff: &WorkspaceDiff, changes: &ChangeSet) -> CheckpointDiff {
     CheckpointDiff {
         unified: String::from_utf8_lossy(&diff.unified()).into_owned(),
         files: diff.files.iter().map(|it| file(it, changes)).collect(),
@@ -177,7 +180,7 @@ fn hunk(hunk: &FileHunk) -> DiffHunk {
     }
 }
 
-fn gaps(gaps: &[Gap]) -> Vec<CheckpointGap> {
+pub(super) fn gaps(gaps: &[Gap]) -> Vec<CheckpointGap> {
     let named = logged_gaps(gaps).into_iter();
     let named = named.map(|LogGap { path, reason }| CheckpointGap { path, reason });
     named.collect()

@@ -98,6 +98,7 @@ impl TestThread {
     fn start(at: &Path, inner: &Arc<ShellTools>) -> (FileCheckpoints, CheckpointedTools) {
         let checkpoints = FileCheckpoints::new(CheckpointOptions {
             folder: at.join("home/checkpoints"),
+            copies: at.join("home-copies"),
             too_wide: vec![at.join("home")],
             holds: FileHolds::of(&at.join("home")),
             clock: || Timestamp(7),
@@ -514,7 +515,7 @@ fn a_command_that_runs_on_belongs_to_its_turn_until_the_turn_ends() {
         > user echo one > a
         > leave echo later > a
         > undo 1
-        a tool of this or another thread runs in the folder: interrupt it or wait, and restore again
+        a tool of this or another thread runs in the folder: interrupt it or wait, and try again
         > turn
         > list
         1 t1 Complete 1

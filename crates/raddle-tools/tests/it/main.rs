@@ -2,6 +2,8 @@
 
 /// Checkpoints of turns, and undo.
 mod checkpoints;
+/// Copies of workspaces, and applying their changes.
+mod copies;
 /// Diffs of texts with repeated lines.
 mod diff;
 /// The tools that read, list, search, write and edit.

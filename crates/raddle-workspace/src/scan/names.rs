@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use crate::EntryKind;
 
 /// Names and kinds of the entries of a folder. They share one allocation.
-pub(super) struct EntryNames {
+pub(crate) struct EntryNames {
     bytes: Vec<u8>,
     entries: Vec<(Range<usize>, Option<EntryKind>)>,
 }
@@ -66,6 +66,6 @@ fn kind_of_entry(folder: &Dir, name: &[u8]) -> Option<EntryKind> {
 
 /// Reports whether an entry holds the data of a repository. Case counts for nothing here: where
 /// the file system folds case, `.GIT` is `.git`.
-pub(super) fn is_repository(name: &[u8]) -> bool {
+pub(crate) fn is_repository(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b".git")
 }

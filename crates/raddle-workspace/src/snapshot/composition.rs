@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{FolderNode, Gap, Item, Node, Snapshot, Stamp};
-use crate::WorkspacePath;
+use super::{FileEntry, FolderNode, Gap, Item, Node, Snapshot, Stamp};
+use crate::{ContentHash, WorkspacePath};
 
 impl Snapshot {
     /// Returns this snapshot with the files and links that another one has at these paths. A path
@@ -34,6 +34,46 @@ impl Snapshot {
         let named = self.named.union(paths).cloned().collect();
         Self::new(root, gaps, named)
     }
+}
+
+impl Snapshot {
+    /// Returns this snapshot with another content of a file; `None` if it does not have the file.
+    pub(crate) fn with_file_content(
+        &self,
+        path: &WorkspacePath,
+        hash: ContentHash,
+        size: u64,
+    ) -> Option<Self> {
+        let names: Vec<&[u8]> = path.components().collect();
+        let root = with_leaf(&self.root, &names, &|known| FileEntry {
+            hash,
+            size,
+            ..*known
+        })?;
+        Some(Self::new(root, self.gaps.to_vec(), (*self.named).clone()))
+    }
+}
+
+/// Returns a folder with one changed leaf.
+fn with_leaf(
+    folder: &FolderNode,
+    names: &[&[u8]],
+    change: &dyn Fn(&FileEntry) -> FileEntry,
+) -> Option<Arc<FolderNode>> {
+    let (name, below) = names.split_first()?;
+    let mut items = folder.items.clone();
+    let item = items.iter_mut().find(|it| *it.name == **name)?;
+    item.node = match (&item.node, below) {
+        (Node::Leaf(entry), []) => Node::Leaf(change(entry)),
+        (Node::Folder { mode, folder }, [_, ..]) => Node::Folder {
+            mode: *mode,
+            folder: with_leaf(folder, below, change)?,
+        },
+        _ => return None,
+    };
+    item.stamp = Stamp::none();
+    let (node, _) = FolderNode::new(items);
+    Some(Arc::new(node))
 }
 
 /// Returns the folder of `base` with the entries of `other` at the paths, which are sorted by their

@@ -68,6 +68,15 @@ pub(crate) struct ExecOptions {
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cd: Option<PathBuf>,
 
+    /// Work in the folder itself (shared), or in a copy of it (copy): see `raddle apply`
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "WHERE",
+        hide_possible_values = true
+    )]
+    pub(crate) workspace: Option<ExecWorkspace>,
+
     /// Additional writable folder; may be repeated
     #[arg(hide_short_help = true, long, value_name = "DIR")]
     pub(crate) add_dir: Vec<PathBuf>,
@@ -157,6 +166,7 @@ impl ExecOptions {
             model: other.model.or(self.model),
             sandbox: other.sandbox.or(self.sandbox),
             cd: other.cd.or(self.cd),
+            workspace: other.workspace.or(self.workspace),
             add_dir: list(self.add_dir, other.add_dir),
             image: list(self.image, other.image),
             output_schema: other.output_schema.or(self.output_schema),
@@ -184,6 +194,13 @@ pub(crate) enum ExecSandbox {
     ReadOnly,
     WorkspaceWrite,
     DangerFullAccess,
+}
+
+/// The folder in which the agent works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExecWorkspace {
+    Shared,
+    Copy,
 }
 
 /// How requests of the agent are answered.

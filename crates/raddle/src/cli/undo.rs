@@ -1,4 +1,4 @@
-//! The command lines of `raddle undo`, `raddle diff` and `raddle gc`.
+//! The command lines of `raddle undo`, `raddle apply`, `raddle diff` and `raddle gc`.
 
 use clap::Args;
 
@@ -21,6 +21,33 @@ pub(crate) struct Undo {
     pub(crate) yes: bool,
 
     /// Restore this file although it changed since; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub(crate) overwrite: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Apply {
+    /// Files to apply, as the list names them; default: all
+    #[arg(value_name = "PATH")]
+    pub(crate) files: Vec<String>,
+
+    /// Thread id, or a unique prefix; default: the newest thread with a copy of this folder
+    #[arg(long, value_name = "ID")]
+    pub(crate) thread: Option<String>,
+
+    /// Print the diff of the copy, and change nothing
+    #[arg(long, conflicts_with_all = ["yes", "files"])]
+    pub(crate) preview: bool,
+
+    /// Undo the last apply instead
+    #[arg(long, conflicts_with_all = ["files", "preview", "overwrite"])]
+    pub(crate) undo: bool,
+
+    /// Do not ask for confirmation
+    #[arg(long, short = 'y')]
+    pub(crate) yes: bool,
+
+    /// Apply this file although it changed here too; may be repeated
     #[arg(long, value_name = "PATH")]
     pub(crate) overwrite: Vec<String>,
 }

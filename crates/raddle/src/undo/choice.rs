@@ -1,6 +1,7 @@
 //! The checkpoint that an undo restores.
 
 use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -102,18 +103,20 @@ pub(super) async fn choose(
 }
 
 /// Leaves out the checkpoints that a later restore reversed, and those restores of which another one
-/// was reversed. All are newest first.
-fn not_reversed(checkpoints: Vec<Checkpoint>) -> Vec<Checkpoint> {
+/// was reversed. A restore reverses those of its own folder. All are newest first.
+pub(crate) fn not_reversed(checkpoints: Vec<Checkpoint>) -> Vec<Checkpoint> {
     let mut rest = Vec::new();
-    let mut reversed_until: Option<String> = None;
+    let mut reversed_until: HashMap<String, String> = HashMap::new();
     for checkpoint in checkpoints {
-        if let Some(oldest) = &reversed_until {
+        if let Some(oldest) = reversed_until.get(&checkpoint.cwd) {
             if *oldest == checkpoint.id {
-                reversed_until = None;
+                reversed_until.remove(&checkpoint.cwd);
             }
             continue;
         }
-        reversed_until.clone_from(&checkpoint.restored_checkpoint_id);
+        if let Some(oldest) = &checkpoint.restored_checkpoint_id {
+            reversed_until.insert(checkpoint.cwd.clone(), oldest.clone());
+        }
         rest.push(checkpoint);
     }
     rest
@@ -158,8 +161,8 @@ fn path_in(folder: &str, current: &Path, path: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Each case: the checkpoints, oldest first, a restore with the checkpoint that it reversed, and
-    /// those that are left, newest first.
+    /// Each case: the checkpoints, oldest first, those of another folder with `/`, a restore with the
+    /// checkpoint that it reversed, and those that are left, newest first.
     #[test]
     fn reversed_checkpoints_are_left_out() {
         for (all, expected) in [
@@ -169,6 +172,8 @@ mod tests {
             ("1 2 3=2 4=3", "4 2 1"),
             ("1 2 3=2 4=3 5=2", "5 1"),
             ("1 2 3=1 4 5=4", "5 3"),
+            ("1 /2 3 /4=/2", "/4 3 1"),
+            ("1 /2 3 4=1", "4 /2"),
         ] {
             let checkpoints = all.split(' ').rev().map(|it| {
                 let (id, restored) = it.split_once('=').unzip();
@@ -177,7 +182,7 @@ mod tests {
                     turn_id: None,
                     restored_checkpoint_id: restored.map(str::to_owned),
                     created_at: 0,
-                    cwd: String::new(),
+                    cwd: it.chars().take_while(|it| *it == '/').collect(),
                     changed_files: 1,
                     state: raddle_protocol::CheckpointState::Complete,
                     gaps: Vec::new(),

@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use raddle_agent::{AgentError, SubscribeResult};
 use raddle_core::ThreadStarted;
-use raddle_core::ports::BoxFuture;
+use raddle_core::ports::{BoxFuture, WorkspaceCopies};
 use raddle_protocol::methods::ThreadStart;
-use raddle_protocol::{ThreadHistoryMode, ThreadId, ThreadStartResponse};
+use raddle_protocol::{
+    ThreadHistoryMode, ThreadId, ThreadStartParams, ThreadStartResponse, WorkspaceMode,
+};
 
 use crate::call::{Call, Reply};
-use crate::services::threads::{self, view};
+use crate::services::threads::{self, lists, view};
 use crate::services::{ServerState, profiles};
 use crate::session::Session;
+use crate::wire_error::WireError;
 
 pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadStart>) {
     let Call {
@@ -41,6 +44,21 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadStart>) {
         return reply.error(error);
     }
     let id = identity.map_or_else(ThreadId::mint, |it| it.thread);
+    let is_copied = match is_copied(&params) {
+        Ok(is_copied) => is_copied,
+        Err(error) => return reply.error(error),
+    };
+    let settings = match is_copied {
+        true => threads::folders::copied_settings(&state, id, settings).await,
+        false => Ok(settings),
+    };
+    let settings = match settings {
+        Ok(settings) => settings,
+        Err(error) => {
+            abandon_copy(&*state.copies, id, is_copied).await;
+            return reply.error(error);
+        }
+    };
     let started = ThreadStarted {
         thread: id,
         tenant: None,
@@ -59,16 +77,46 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadStart>) {
     let sources = state.threads.instructions(cwd).await.sources;
     let subscriber = threads::subscriber(&session, id);
     let idempotency = reply.take_idempotency();
+    let copies = state.copies.clone();
     let answer = move |subscribed: Result<SubscribeResult, AgentError>| {
         let head = subscribed.map(|subscribed| view::head(&subscribed.thread, sources));
         if head.is_err() {
             session.threads().remove(&id);
+            if is_copied {
+                tokio::spawn(async move { abandon_copy(&*copies, id, true).await });
+            }
         }
         reply.finish(head.map_err(|error| threads::refused(id, error)));
     };
     state
         .threads
         .start_for(idempotency, started, subscriber, answer);
+}
+
+/// Removes the copy of a thread that did not start.
+async fn abandon_copy(copies: &dyn WorkspaceCopies, id: ThreadId, is_copied: bool) {
+    if !is_copied {
+        return;
+    }
+    if let Err(error) = copies.abandon(id).await {
+        tracing::warn!(thread = %id, %error, "the copy of a thread that did not start remains");
+    }
+}
+
+/// Whether the thread works in a copy. Rejects an unknown mode, because the client relies on it.
+fn is_copied(params: &ThreadStartParams) -> Result<bool, WireError> {
+    let mode = params.workspace.as_ref();
+    match mode.unwrap_or(&WorkspaceMode::Shared) {
+        WorkspaceMode::Shared => Ok(false),
+        WorkspaceMode::Copy if params.ephemeral == Some(true) => Err(WireError::Refused(
+            "an ephemeral thread cannot work in a copy: leave out `ephemeral` or `workspace`"
+                .into(),
+        )),
+        WorkspaceMode::Copy => Ok(true),
+        WorkspaceMode::Unrecognized(it) => {
+            Err(lists::unknown("workspace", it, WorkspaceMode::KNOWN))
+        }
+    }
 }
 
 /// Answers a retry: the thread exists, and the caller subscribes to it in its present state.

@@ -44,7 +44,11 @@ pub(crate) fn restored(restore: &FileRestore) -> Vec<wire::RestoredFile> {
 }
 
 pub(crate) fn conflicts(restore: &FileRestore) -> Vec<wire::FileConflict> {
-    let files = restore.conflicts.iter().map(|it| wire::FileConflict {
+    file_conflicts(&restore.conflicts)
+}
+
+pub(crate) fn file_conflicts(conflicts: &[core::FileConflict]) -> Vec<wire::FileConflict> {
+    let files = conflicts.iter().map(|it| wire::FileConflict {
         path: it.path.clone(),
         base_hash: it.before.clone(),
         result_hash: it.known.clone(),
@@ -55,6 +59,13 @@ pub(crate) fn conflicts(restore: &FileRestore) -> Vec<wire::FileConflict> {
         },
     });
     files.collect()
+}
+
+pub(crate) fn overlap(it: core::CopyOverlap) -> wire::WorkspaceOverlap {
+    wire::WorkspaceOverlap {
+        thread_id: it.thread,
+        paths: it.paths,
+    }
 }
 
 pub(crate) fn diff(it: CheckpointDiff) -> wire::WorkspaceDiff {

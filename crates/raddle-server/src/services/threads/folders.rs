@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use raddle_core::ports::ThreadFolder;
 use raddle_core::{Settings, SettingsChange, ThreadId};
 use raddle_sandbox::{PolicyPath, WrittenFolders, home, is_around_home, scratch_folders};
 
@@ -20,13 +21,18 @@ pub(crate) async fn resolved(
     id: ThreadId,
     change: SettingsChange,
 ) -> Result<SettingsChange, WireError> {
-    let folders_of_change = change.cwd.iter();
-    let folders_of_change = folders_of_change.chain(change.roots.iter().flatten());
-    let sandbox_folders = change.sandbox.iter().flat_map(|it| it.folders());
-    let folders: Vec<String> = folders_of_change.chain(sandbox_folders).cloned().collect();
+    let folders: Vec<String> = change.folders().cloned().collect();
     if folders.is_empty() {
         return Ok(change);
     }
+    // A thread with a copy stays in it when a client names the folder again.
+    let in_copy = match folder_of(state, id).await {
+        Ok(at) => state.copies.resolve(at, folders).await?,
+        // A thread that cannot be read rejects the change itself, and says why.
+        Err(_) => return Ok(change),
+    };
+    let change = change.with_paths(&in_copy);
+    let folders = change.folders().cloned().collect();
     // A thread that cannot be read rejects the change itself, and says why.
     let Ok(peek) = state.threads.peek(id).await else {
         return Ok(change);
@@ -49,6 +55,42 @@ pub(crate) async fn resolved_settings(
         ..SettingsChange::default()
     };
     Ok(change.applied_to(&settings))
+}
+
+/// Returns a thread with its working directory.
+pub(crate) async fn folder_of(
+    state: &ServerState,
+    id: ThreadId,
+) -> Result<ThreadFolder, WireError> {
+    let peek = state.threads.peek(id).await;
+    let peek = peek.map_err(|error| super::refused(id, error))?;
+    let settings = peek.thread.settings();
+    Ok(ThreadFolder {
+        thread: id,
+        cwd: settings.real(&settings.cwd).to_owned(),
+    })
+}
+
+/// Copies the workspace of a new thread. Returns the settings with the folders of the copy.
+pub(crate) async fn copied_settings(
+    state: &ServerState,
+    id: ThreadId,
+    settings: Settings,
+) -> Result<Settings, WireError> {
+    let cwd = settings.real(&settings.cwd).to_owned();
+    let cwd = state.copies.create(id, cwd).await?;
+    let at = ThreadFolder {
+        thread: id,
+        cwd: cwd.clone(),
+    };
+    let folders = settings.folders().cloned().collect();
+    let in_copy = state.copies.resolve(at, folders).await?;
+    let change = SettingsChange::of_folders(&settings).with_paths(&in_copy);
+    let change = SettingsChange {
+        cwd: Some(cwd),
+        ..change
+    };
+    resolved_settings(state, change.applied_to(&settings)).await
 }
 
 /// Returns the real path of each folder. If a link leads there from a folder that commands were

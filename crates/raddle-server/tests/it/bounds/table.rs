@@ -45,6 +45,18 @@ const WORKSPACE: &str = r#"{"sandbox": {"type": "workspaceWrite", "writableRoots
 const MINE: &str = r#"{"sandbox": {"type": "readOnly", "networkAccess": true},
     "activePermissionProfile": {"id": "mine", "extends": ":read-only"}}"#;
 
+/// The copies of these tests have no folder but their workspace. How a copy bounds a thread is in
+/// `conformance/thread/workspace/read.md`.
+const WORKSPACE_MODE: BoundMember = BoundMember {
+    member: "workspace",
+    probes: &[
+        Probe(r#""shared""#, Done),
+        Probe(r#""copy""#, Refused("it is not the workspace")),
+        Probe(r#""elsewhere""#, Refused("workspace")),
+    ],
+    shared: &[],
+};
+
 const PERMISSIONS: BoundMember = BoundMember {
     member: "permissions",
     probes: &[
@@ -459,6 +471,7 @@ pub(super) const TABLE: &[RequestBounds] = &[
             PERMISSIONS,
             ROOTS,
             SANDBOX,
+            WORKSPACE_MODE,
         ],
     },
     RequestBounds {

@@ -1,0 +1,453 @@
+//! Copies of workspaces: a thread works in its copy, and the user applies the changes.
+//!
+//! The copy is in a folder of its own, `THREAD/NAME`, where NAME is that of the user's folder. What
+//! Raddle knows of it is among the checkpoints, which are hidden from commands:
+//!
+//! ```text
+//! THREAD/copied      state of the copy when it was made
+//! THREAD/seen        state of the copy when it was last looked at
+//! THREAD/applied     the states of the user's files before and after each apply
+//! THREAD/copy.json   the user's folder; written last, so a copy without it is incomplete
+//! ```
+//!
+//! To apply changes is a restore in the user's folder, to the state of the copy. So it has the same
+//! transaction, and a checkpoint by which it can be undone. A file of the user that has neither the
+//! copied state nor one that was applied is a conflict. The contents are in the store of the user's
+//! folder.
+//!
+//! Nothing here removes a copy in which an agent has worked.
+
+mod applied;
+mod record;
+mod selection;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use raddle_core::ThreadId;
+use raddle_core::ports::{
+    ApplyChanges, BoxFuture, CheckpointDiff, CheckpointError, ConflictReason, CopyChanges,
+    CopyError, CopyOverlap, FileConflict, FileRestore, ThreadFolder, WorkspaceCopies,
+    WorkspaceCopy,
+};
+use raddle_workspace::{
+    CopyLimits, DiffLimits, EntryKind, FileEntry, RestoreRequest, Snapshot, WorkspaceDiff,
+    WorkspacePath, copy_folder,
+};
+
+use self::applied::{AppliedStates, Relation};
+use self::record::{CopyFiles, Record};
+use self::selection::Target;
+use super::change_set::ChangeSet;
+use super::restore::{PlannedRestore, RestoreSource, carry_out, claim_idle, conflict, when_idle};
+use super::tracked_folder::TrackedFolder;
+use super::{FileCheckpoints, Inner, view};
+
+/// Limit: other copies of the same folder that are compared with one; beyond it, the older ones are
+/// left out.
+const COMPARED_MAX: usize = 16;
+
+impl WorkspaceCopies for FileCheckpoints {
+    fn create(&self, thread: ThreadId, folder: String) -> BoxFuture<'_, Result<String, CopyError>> {
+        self.blocking(move |inner| create(inner, thread, Path::new(&folder)))
+    }
+
+    fn abandon(&self, thread: ThreadId) -> BoxFuture<'_, Result<(), CopyError>> {
+        self.blocking(move |inner| Ok(inner.copies().files(thread).remove()?))
+    }
+
+    fn resolve(
+        &self,
+        at: ThreadFolder,
+        paths: Vec<String>,
+    ) -> BoxFuture<'_, Result<BTreeMap<String, String>, CopyError>> {
+        self.blocking(move |inner| {
+            let copy = inner.find_copy(&at)?.map(|(files, it)| it.copy(&files));
+            Ok(copy.map_or_else(BTreeMap::new, |it| resolved(&it, paths)))
+        })
+    }
+
+    fn changes(
+        &self,
+        at: ThreadFolder,
+        has_overlaps: bool,
+    ) -> BoxFuture<'_, Result<Option<CopyChanges>, CopyError>> {
+        self.blocking(move |inner| changes(inner, &at, has_overlaps))
+    }
+
+    fn apply(
+        &self,
+        at: ThreadFolder,
+        request: ApplyChanges,
+    ) -> BoxFuture<'_, Result<FileRestore, CopyError>> {
+        self.blocking(move |inner| apply(inner, &at, &request))
+    }
+}
+
+impl Inner {
+    fn copies(&self) -> CopyFolders<'_> {
+        CopyFolders {
+            checkpoints: &self.options.folder,
+            copies: &self.options.copies,
+        }
+    }
+
+    /// Returns the copy that was made for a thread, or the one in which its working directory is.
+    fn find_copy(&self, at: &ThreadFolder) -> Result<Option<(CopyFiles, Record)>, CopyError> {
+        let copies = self.copies();
+        let around = Path::new(&at.cwd).strip_prefix(copies.copies).ok();
+        let around = around.and_then(|it| it.iter().next()?.to_str()?.parse().ok());
+        for thread in std::iter::once(at.thread).chain(around) {
+            let files = copies.files(thread);
+            let Some(record) = files.record()? else {
+                continue;
+            };
+            if self.is_too_wide(record.origin()) {
+                let why = format!(
+                    "{}: it contains your home folder or the files of Raddle",
+                    record.origin().display()
+                );
+                return Err(CopyError::CannotCopy(why));
+            }
+            return Ok(Some((files, record)));
+        }
+        Ok(None)
+    }
+
+    /// Returns the repository in which a folder is, or the folder itself.
+    fn workspace_around<'a>(&self, folder: &'a Path) -> &'a Path {
+        let mut around = folder.ancestors().take_while(|it| !self.is_too_wide(it));
+        around
+            .find(|it| fs::symlink_metadata(it.join(".git")).is_ok())
+            .unwrap_or(folder)
+    }
+}
+
+/// Copies the workspace around a folder. Returns where the folder is in the copy.
+fn create(inner: &Inner, thread: ThreadId, folder: &Path) -> Result<String, CopyError> {
+    if !(inner.options.is_enabled)() {
+        return Err(CheckpointError::Disabled.into());
+    }
+    let cannot = |why: String| CopyError::CannotCopy(format!("{}: {why}", folder.display()));
+    let real = fs::canonicalize(folder).map_err(|it| cannot(format!("cannot be copied: {it}")))?;
+    if inner.is_too_wide(&real) {
+        return Err(cannot(
+            "it contains your home folder or the files of Raddle, so it cannot be copied; choose a \
+             folder in it"
+                .to_owned(),
+        ));
+    }
+    let Some(text) = real.to_str() else {
+        return Err(cannot(
+            "a path that is not UTF-8 cannot be copied".to_owned(),
+        ));
+    };
+    let files = inner.copies().files(thread);
+    // The response of an earlier start was lost. An agent may have worked in its copy.
+    if let Some(record) = files.record()? {
+        let known = record.copy(&files).path_in_copy(text);
+        return known.ok_or_else(|| {
+            cannot("the thread has a copy of another folder; start another thread".to_owned())
+        });
+    }
+    let around = inner.workspace_around(&real);
+    let made = match make(inner, &files, around, &real) {
+        // The repository ignores the folder, so its changes would not show.
+        Ok(None) => make(inner, &files, &real, &real),
+        made => made,
+    };
+    let made = made.inspect_err(|_| {
+        let _ = files.remove();
+    })?;
+    let made = made.ok_or_else(|| cannot("its own rules ignore it".to_owned()))?;
+    tracing::info!(%thread, folder = made.folder, origin = made.origin, "the workspace was copied");
+    let path = made.path_in_copy(text);
+    path.ok_or_else(|| cannot("it was moved while it was copied; try again".to_owned()))
+}
+
+/// Makes a copy of a workspace; `None` if its rules ignore the folder in it.
+fn make(
+    inner: &Inner,
+    files: &CopyFiles,
+    origin: &Path,
+    folder: &Path,
+) -> Result<Option<WorkspaceCopy>, CopyError> {
+    let cannot = |it| CopyError::CannotCopy(format!("{}: {it}", origin.display()));
+    // A start that was interrupted left it incomplete.
+    files.remove()?;
+    let record = Record::new(&origin.display().to_string());
+    let copy = files.create(&record)?;
+    copy_folder(origin, &copy, &CopyLimits::default()).map_err(cannot)?;
+    let copied: Snapshot = inner.with_folder(origin, |folder| {
+        folder.workspace.snapshot_of(&copy, None).map_err(failed)
+    })?;
+    let inside = folder.strip_prefix(origin).ok();
+    if let Some(inside) = inside.and_then(WorkspacePath::new)
+        && !copied.covers(&inside)
+    {
+        return Ok(None);
+    }
+    copied.save(&files.copied()).map_err(failed)?;
+    files.write(&record)?;
+    Ok(Some(record.copy(files)))
+}
+
+/// Returns where paths of the user's folder are in its copy, also those that lead there by a link.
+fn resolved(copy: &WorkspaceCopy, paths: Vec<String>) -> BTreeMap<String, String> {
+    let resolved = paths.into_iter().filter_map(|path| {
+        let in_copy = copy.path_in_copy(&path).or_else(|| {
+            let real = fs::canonicalize(&path).ok()?;
+            copy.path_in_copy(real.to_str()?)
+        });
+        Some((path, in_copy?))
+    });
+    resolved.collect()
+}
+
+/// State of a copy and of the user's folder.
+struct CopyState {
+    /// The user's folder now, and with all pending changes.
+    changes: ChangeSet,
+    /// Changed paths that the user's folder does not have.
+    pending: BTreeSet<WorkspacePath>,
+    /// Those of them that the user changed too.
+    conflicts: BTreeSet<WorkspacePath>,
+    /// State of the copy when it was made.
+    copied: Snapshot,
+    /// State of the whole copy.
+    seen: Snapshot,
+}
+
+impl CopyState {
+    /// Looks at the copy and at the changed paths of the user's folder.
+    fn look(folder: &mut TrackedFolder, files: &CopyFiles, copy: &Path) -> Result<Self, CopyError> {
+        let copied = Snapshot::open(&files.copied()).map_err(failed)?;
+        let applied = AppliedStates::load(&files.applied())?;
+        let last = Snapshot::open(&files.seen()).unwrap_or_else(|_| copied.clone());
+        let seen = folder.workspace.snapshot_of(copy, Some(&last));
+        let seen = seen.map_err(failed)?;
+        if seen.id() != last.id() {
+            seen.save(&files.seen()).map_err(failed)?;
+        }
+        let changed = copied.changes(&seen).into_iter().map(|it| it.path);
+        let mut changed: BTreeSet<WorkspacePath> = changed.chain(applied.paths()).collect();
+        // Nothing is known of a path that the agent made unreadable: it is not deleted.
+        changed.retain(|it| seen.covers(it) && copied.covers(it));
+        let origin = folder.look_now(&changed).map_err(failed)?;
+        let (mut pending, mut conflicts) = (BTreeSet::new(), BTreeSet::new());
+        for path in changed {
+            let state = |it: &Snapshot| leaf(it.entry(&path)).map(|it| it.into());
+            let [was, is, now] = [&copied, &seen, &origin].map(state);
+            match applied.relation(&path, was, is, now) {
+                Relation::Applied => {}
+                Relation::Pending => drop(pending.insert(path)),
+                Relation::Conflict => {
+                    conflicts.insert(path.clone());
+                    pending.insert(path);
+                }
+            }
+        }
+        let changes = ChangeSet {
+            before: origin.clone(),
+            after: origin.with_paths_of(&seen, &pending),
+            by_agent: BTreeSet::new(),
+            unknown: BTreeSet::new(),
+        };
+        Ok(Self {
+            changes,
+            pending,
+            conflicts,
+            copied,
+            seen,
+        })
+    }
+
+    fn diff(&self, folder: &TrackedFolder) -> Result<WorkspaceDiff, CopyError> {
+        let ChangeSet { before, after, .. } = &self.changes;
+        let limits = DiffLimits::default();
+        let diff = folder.workspace.diff_within(before, after, &limits);
+        Ok(diff.map_err(failed)?)
+    }
+
+    fn conflicts(&self) -> Vec<FileConflict> {
+        let conflicts = self.conflicts.iter().map(|it| self.conflict(it));
+        conflicts.collect()
+    }
+
+    fn conflict(&self, path: &WorkspacePath) -> FileConflict {
+        let states = [&self.copied, &self.seen, &self.changes.before];
+        let states = states.map(|snapshot| snapshot.entry(path));
+        conflict(path, states, ConflictReason::Changed)
+    }
+}
+
+/// Returns the changes of a copy that the user's folder does not have.
+fn changes(
+    inner: &Inner,
+    at: &ThreadFolder,
+    has_overlaps: bool,
+) -> Result<Option<CopyChanges>, CopyError> {
+    let Some((files, record)) = inner.find_copy(at)? else {
+        return Ok(None);
+    };
+    let copy = record.copy(&files);
+    let (mut changes, pending) = inner.with_folder(record.origin(), |folder| {
+        let state = CopyState::look(folder, &files, Path::new(&copy.folder))?;
+        let diff = CheckpointDiff {
+            gaps: view::gaps(state.seen.gaps()),
+            ..view::described(&state.diff(folder)?, &state.changes)
+        };
+        let changes = CopyChanges {
+            copy,
+            diff,
+            conflicts: state.conflicts(),
+            overlaps: Vec::new(),
+        };
+        Ok::<_, CopyError>((changes, state.pending))
+    })?;
+    if has_overlaps && !pending.is_empty() {
+        changes.overlaps = overlaps(inner, &files, &record, &pending);
+    }
+    Ok(Some(changes))
+}
+
+/// Returns the threads whose copies of the same folder have changes of the same files.
+fn overlaps(
+    inner: &Inner,
+    files: &CopyFiles,
+    record: &Record,
+    pending: &BTreeSet<WorkspacePath>,
+) -> Vec<CopyOverlap> {
+    let copies = inner.copies();
+    let others = copies.threads().into_iter().filter_map(|thread| {
+        let other = copies.files(thread);
+        let record_of_other = other.record().ok()??;
+        let is_related = other != *files && record_of_other.origin() == record.origin();
+        is_related.then_some((thread, other, record_of_other))
+    });
+    let overlaps = others
+        .take(COMPARED_MAX)
+        .filter_map(|(thread, files, record)| {
+            let copy = record.copy(&files);
+            let looked = inner.with_folder(record.origin(), |folder| {
+                CopyState::look(folder, &files, Path::new(&copy.folder))
+            });
+            let state = looked.inspect_err(|error| {
+                tracing::debug!(%thread, %error, "a copy of the same folder is not compared");
+            });
+            let state = state.ok()?;
+            let paths = state.pending.intersection(pending);
+            let paths: Vec<String> = paths.map(ToString::to_string).collect();
+            (!paths.is_empty()).then_some(CopyOverlap { thread, paths })
+        });
+    overlaps.collect()
+}
+
+/// Applies changes to the user's folder.
+fn apply(
+    inner: &Inner,
+    at: &ThreadFolder,
+    request: &ApplyChanges,
+) -> Result<FileRestore, CopyError> {
+    let (files, record) = inner.find_copy(at)?.ok_or(CopyError::NoCopy)?;
+    let is_busy = |it: &CopyError| matches!(it, CopyError::Files(CheckpointError::Busy(_)));
+    when_idle(
+        || apply_once(inner, at.thread, request, &files, &record),
+        is_busy,
+    )
+}
+
+fn apply_once(
+    inner: &Inner,
+    thread: ThreadId,
+    request: &ApplyChanges,
+    files: &CopyFiles,
+    record: &Record,
+) -> Result<FileRestore, CopyError> {
+    inner.with_folder(record.origin(), |folder| {
+        let _idle = claim_idle(folder)?;
+        let copy = record.copy(files);
+        let state = CopyState::look(folder, files, Path::new(&copy.folder))?;
+        let overwrite = request.overwrite.iter().map(|path| {
+            let parsed = WorkspacePath::new(path).filter(|it| state.pending.contains(it));
+            parsed.ok_or_else(|| selection::not_changed(path))
+        });
+        let overwrite = overwrite.collect::<Result<BTreeSet<_>, _>>()?;
+        let Target { snapshot, paths } = selection::target(folder, &state, request)?;
+        let is_kept =
+            |it: &&WorkspacePath| state.conflicts.contains(*it) && !overwrite.contains(*it);
+        let conflicts = paths.iter().filter(is_kept);
+        let conflicts: Vec<FileConflict> = conflicts.map(|it| state.conflict(it)).collect();
+        let paths = paths.iter().filter(|it| !is_kept(it)).cloned().collect();
+        let plan = folder.workspace.plan_restore(&RestoreRequest {
+            to: &snapshot,
+            known: &state.changes.before,
+            paths: &paths,
+            overwrite: &overwrite,
+        });
+        let plan = plan.map_err(failed)?;
+        let of_plan = plan.conflicts.iter().map(|it| state.conflict(&it.path));
+        let planned = PlannedRestore {
+            conflicts: conflicts.into_iter().chain(of_plan).collect(),
+            plan,
+        };
+        // First: a state that was not reached is only one more by which the file may be known.
+        let steps = planned.plan.steps.iter();
+        applied::append(&files.applied(), steps)?;
+        Ok(carry_out(
+            inner,
+            thread,
+            folder,
+            &planned,
+            RestoreSource::Copy,
+        )?)
+    })
+}
+
+/// Folders of a server's copies.
+#[derive(Clone, Copy, Debug)]
+pub struct CopyFolders<'a> {
+    /// Folder of the checkpoints.
+    pub checkpoints: &'a Path,
+    /// Folder of the copies.
+    pub copies: &'a Path,
+}
+
+impl CopyFolders<'_> {
+    /// Returns the copy that was made for a thread.
+    pub fn copy_of(&self, thread: ThreadId) -> Option<PathBuf> {
+        let files = self.files(thread);
+        let record = files.record().ok()??;
+        Some(PathBuf::from(record.copy(&files).folder))
+    }
+
+    /// Returns all threads for which copies were made, with the folders of the copies, the newest
+    /// first. A copy may be incomplete.
+    pub fn all(&self) -> Vec<(ThreadId, PathBuf)> {
+        let threads = self.threads().into_iter();
+        threads.map(|it| (it, self.files(it).work)).collect()
+    }
+
+    /// Returns the threads for which copies of this folder were made, or of one around it, the newest
+    /// first.
+    pub fn threads_of(&self, folder: &Path) -> Vec<ThreadId> {
+        let Ok(folder) = fs::canonicalize(folder) else {
+            return Vec::new();
+        };
+        let mut threads = self.threads();
+        threads.retain(|it| {
+            let record = self.files(*it).record();
+            record.is_ok_and(|it| it.is_some_and(|it| folder.starts_with(it.origin())))
+        });
+        threads
+    }
+}
+
+fn leaf(entry: Option<FileEntry>) -> Option<FileEntry> {
+    entry.filter(|it| it.kind != EntryKind::Folder)
+}
+
+fn failed(error: raddle_workspace::Error) -> CheckpointError {
+    view::failed(error)
+}

@@ -1,0 +1,139 @@
+//! The part of the changes of a copy that the user chose.
+
+use std::collections::BTreeSet;
+
+use raddle_core::ports::{ApplyChanges, CopyError, FileToApply, HunkToApply};
+use raddle_workspace::{
+    ContentHash, FileChange, HunkChoice, HunkConflict, Snapshot, WorkspacePath, apply_hunks,
+};
+
+use super::{CopyState, failed};
+use crate::checkpoints::tracked_folder::TrackedFolder;
+
+/// The chosen changes.
+pub(super) struct Target {
+    /// The state with these changes.
+    pub snapshot: Snapshot,
+    /// The paths at which it is valid.
+    pub paths: BTreeSet<WorkspacePath>,
+}
+
+/// Returns the state to which the user's folder is brought.
+pub(super) fn target(
+    folder: &mut TrackedFolder,
+    state: &CopyState,
+    request: &ApplyChanges,
+) -> Result<Target, CopyError> {
+    let mut target = Target {
+        snapshot: state.changes.after.clone(),
+        paths: state.pending.clone(),
+    };
+    let Some(chosen) = &request.files else {
+        return Ok(target);
+    };
+    target.paths.clear();
+    let diff = state.diff(folder)?;
+    let mut seen = BTreeSet::new();
+    for FileToApply {
+        path,
+        result,
+        hunks,
+    } in chosen
+    {
+        let mut named = diff
+            .files
+            .iter()
+            .filter(|it| name(it).as_deref() == Some(path));
+        let change = named.next().ok_or_else(|| not_changed(path))?;
+        if named.next().is_some() || !seen.insert(path) {
+            return Err(CopyError::NotChanged(format!(
+                "`{path}` is the name of more than one change: apply all changes, or name it once"
+            )));
+        }
+        let now = change.after.as_ref().map(|it| it.entry.hash.to_string());
+        if result.is_some() && *result != now {
+            return Err(CopyError::NotChanged(format!(
+                "`{path}` changed in the copy since it was read: read thread/workspace/read again"
+            )));
+        }
+        let sides = [&change.before, &change.after].into_iter().flatten();
+        let paths: BTreeSet<WorkspacePath> = sides.map(|it| it.path.clone()).collect();
+        match hunks.as_deref() {
+            None => target.paths.extend(paths),
+            Some([]) => {}
+            Some(hunks) => {
+                target.paths.extend(paths);
+                target.snapshot = with_hunks(folder, state, &target.snapshot, change, hunks)?;
+            }
+        }
+    }
+    Ok(target)
+}
+
+/// Returns the name by which a change is chosen, which is that in the diff.
+fn name(change: &FileChange) -> Option<String> {
+    let side = change.after.as_ref().or(change.before.as_ref());
+    side.map(|it| it.path.to_string())
+}
+
+/// Returns a state with a part of a change.
+fn with_hunks(
+    folder: &mut TrackedFolder,
+    state: &CopyState,
+    target: &Snapshot,
+    change: &FileChange,
+    hunks: &[HunkToApply],
+) -> Result<Snapshot, CopyError> {
+    let choices = hunks.iter().map(|it| HunkChoice {
+        id: it.id.clone(),
+        replacement: it.replacement.clone().map(String::into_bytes),
+    });
+    let choices: Vec<HunkChoice> = choices.collect();
+    let base = match &change.before {
+        Some(side) => {
+            let content = folder.workspace.content(&side.entry.hash);
+            content.map_err(failed)?
+        }
+        None => Vec::new(),
+    };
+    let named = || name(change).unwrap_or_default();
+    let content = apply_hunks(&base, change, &choices).map_err(|error| {
+        let path = named();
+        CopyError::NotChanged(match error {
+            HunkConflict::NoHunks => {
+                format!("`{path}` can only be applied as a whole: leave out its `hunks`")
+            }
+            error => format!(
+                "{error} in `{path}`: name each hunk once, by an id of thread/workspace/read"
+            ),
+        })
+    })?;
+    // A deleted file of which a part stays has its place and mode from before.
+    let (path, target) = match (&change.before, &change.after) {
+        (_, Some(after)) => (&after.path, target.clone()),
+        (Some(before), None) => {
+            if is_deleted(&content, change) {
+                return Ok(target.clone());
+            }
+            let paths = BTreeSet::from([before.path.clone()]);
+            (
+                &before.path,
+                target.with_paths_of(&state.changes.before, &paths),
+            )
+        }
+        (None, None) => return Ok(target.clone()),
+    };
+    let changed = folder.workspace.with_content(&target, path, &content);
+    Ok(changed.map_err(failed)?.unwrap_or(target))
+}
+
+/// Whether all hunks of a deletion were chosen.
+fn is_deleted(content: &[u8], change: &FileChange) -> bool {
+    change.after.is_none() && ContentHash::of(content) == ContentHash::of(b"")
+}
+
+pub(super) fn not_changed(path: &str) -> CopyError {
+    CopyError::NotChanged(format!(
+        "`{path}` has no change to apply: name a path of thread/workspace/read"
+    ))
+}

@@ -1,0 +1,605 @@
+//! Copies of workspaces. Each case is a transcript: a line that begins with `>` is a step, and the
+//! lines after it are its result.
+//!
+//! | Step | Does |
+//! |---|---|
+//! | `copy NAME [FOLDER]` | a thread with this name starts in a copy |
+//! | `run NAME SCRIPT` | its agent changes files in the copy |
+//! | `user SCRIPT` | an edit of the user in the folder itself |
+//! | `changes NAME` | the changes that the folder does not have |
+//! | `apply NAME [PATH …]` | applies all changes, or those of these files |
+//! | `overwrite NAME PATH` | applies all changes, and this one although the user changed the file too |
+//! | `hunks NAME PATH NUMBER …` | applies these hunks of a file, counted from one |
+//! | `replace NAME PATH NUMBER TEXT` | applies one hunk with another text |
+//! | `undo NAME` | undoes the newest apply |
+//! | `abandon NAME` | the thread did not start after all |
+//! | `again NAME` | the thread starts again with the same id |
+//! | `fork NAME OTHER` | a thread of this name is forked from the other |
+//! | `show SCRIPT` | prints what the script prints in the folder |
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use raddle_core::ports::{
+    ApplyChanges, Checkpoints as _, CopyError, FileDiffContent, FileRestore, FileToApply,
+    HunkToApply, RestoreFiles, ThreadFolder, WorkspaceCopies as _,
+};
+use raddle_core::{ThreadId, Timestamp};
+use raddle_sandbox::FileHolds;
+use raddle_tools::{CheckpointOptions, CopyFolders, FileCheckpoints};
+use tempfile::TempDir;
+
+#[track_caller]
+fn check(transcript: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let mut world = World::new();
+    let mut actual = String::new();
+    let lines = transcript.lines().map(str::trim);
+    let lines: Vec<&str> = lines.filter(|it| !it.is_empty()).collect();
+    for line in &lines {
+        if let Some(step) = line.strip_prefix("> ") {
+            actual.push_str(&format!("> {step}\n"));
+            for result in runtime.block_on(world.step(step)) {
+                actual.push_str(&format!("{}\n", result.trim_end()));
+            }
+        }
+    }
+    let expected: String = lines.iter().map(|it| format!("{it}\n")).collect();
+    assert_eq!(actual, expected, "\n--- actual ---\n{actual}");
+}
+
+struct World {
+    at: TempDir,
+    work: PathBuf,
+    checkpoints: FileCheckpoints,
+    threads: BTreeMap<String, (ThreadId, PathBuf)>,
+}
+
+impl World {
+    fn new() -> Self {
+        let at = TempDir::new().expect("a folder");
+        let top = at.path().canonicalize().expect("a path");
+        let work = top.join("user/work");
+        fs::create_dir_all(&work).expect("a folder");
+        let checkpoints = FileCheckpoints::new(CheckpointOptions {
+            folder: top.join("home/checkpoints"),
+            copies: top.join("home-copies"),
+            too_wide: vec![top.join("home"), top.join("user")],
+            holds: FileHolds::of(&top.join("home")),
+            clock: || Timestamp(7),
+            is_enabled: Box::new(|| true),
+        });
+        Self {
+            at,
+            work,
+            checkpoints,
+            threads: BTreeMap::new(),
+        }
+    }
+
+    async fn step(&mut self, step: &str) -> Vec<String> {
+        let (kind, rest) = step.split_once(' ').unwrap_or((step, ""));
+        match kind {
+            "user" => {
+                self.shell(rest, &self.work);
+                return Vec::new();
+            }
+            "show" => return self.shell(rest, &self.work),
+            _ => {}
+        }
+        let (name, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+        if kind == "fork" {
+            let (_, copy) = self.threads[rest].clone();
+            self.threads
+                .insert(name.to_owned(), (ThreadId::mint(), copy));
+            return Vec::new();
+        }
+        if kind == "copy" {
+            let thread = ThreadId::mint();
+            let folder = self.work.join(rest).display().to_string();
+            return match self.checkpoints.create(thread, folder).await {
+                Ok(copy) => {
+                    self.threads.insert(name.to_owned(), (thread, copy.into()));
+                    Vec::new()
+                }
+                Err(error) => vec![self.shown(&error)],
+            };
+        }
+        let (thread, copy) = self.threads[name].clone();
+        let mut words = rest.split(' ').filter(|it| !it.is_empty());
+        match kind {
+            "run" => self.shell(rest, &copy),
+            "again" => {
+                let folder = self.work.join(rest).display().to_string();
+                let created = self.checkpoints.create(thread, folder).await;
+                let is_same = |it: String| format!("the same: {}", copy == Path::new(&it));
+                vec![created.map_or_else(|it| self.shown(&it), is_same)]
+            }
+            "changes" => self.changes(thread).await,
+            "apply" => {
+                let files: Vec<FileToApply> = words.map(|it| file(it, None)).collect();
+                let files = (!files.is_empty()).then_some(files);
+                self.apply(thread, files, None).await
+            }
+            "overwrite" => self.apply(thread, None, words.next()).await,
+            "hunks" => {
+                let path = words.next().expect("a path");
+                let ids = self.hunks(thread, path).await;
+                let numbers = words.map(|it| it.parse::<usize>().expect("a number"));
+                let chosen = numbers.map(|it| HunkToApply {
+                    id: ids.get(it - 1).cloned().unwrap_or_default(),
+                    replacement: None,
+                });
+                let files = vec![file(path, Some(chosen.collect()))];
+                self.apply(thread, Some(files), None).await
+            }
+            "replace" => {
+                let path = words.next().expect("a path");
+                let ids = self.hunks(thread, path).await;
+                let number: usize = words.next().expect("a number").parse().expect("a number");
+                let hunk = HunkToApply {
+                    id: ids[number - 1].clone(),
+                    replacement: Some(words.collect::<Vec<_>>().join(" ") + "\n"),
+                };
+                let files = vec![file(path, Some(vec![hunk]))];
+                self.apply(thread, Some(files), None).await
+            }
+            "undo" => {
+                let listed = self.checkpoints.list(thread).await.expect("a list");
+                let applied = listed.iter().rfind(|it| it.restored.is_none());
+                let request = RestoreFiles {
+                    checkpoint: applied.expect("a checkpoint").id.clone(),
+                    overwrite: Vec::new(),
+                };
+                let undone = self.checkpoints.restore(thread, request).await;
+                described(undone.expect("undone"))
+            }
+            "abandon" => {
+                self.checkpoints.abandon(thread).await.expect("removed");
+                vec![format!("exists: {}", copy.exists())]
+            }
+            other => panic!("no step {other}"),
+        }
+    }
+
+    async fn changes(&self, thread: ThreadId) -> Vec<String> {
+        let changes = match self.checkpoints.changes(self.at(thread), true).await {
+            Ok(changes) => changes.expect("a copy"),
+            Err(error) => return vec![self.shown(&error)],
+        };
+        let files = changes.diff.files.iter();
+        let files = files.map(|it| format!("{:?} {}", it.kind, it.path));
+        let conflicts = changes.conflicts.iter();
+        let conflicts = conflicts.map(|it| format!("conflict {}", it.path));
+        let overlaps = changes.overlaps.iter().map(|it| {
+            let named = self.threads.iter().find(|(_, (id, _))| *id == it.thread);
+            let name = named.map_or("?", |(name, _)| name);
+            format!("overlap with {name}: {}", it.paths.join(" "))
+        });
+        files.chain(conflicts).chain(overlaps).collect()
+    }
+
+    async fn hunks(&self, thread: ThreadId, path: &str) -> Vec<String> {
+        let changes = self
+            .checkpoints
+            .changes(self.at(thread), true)
+            .await
+            .expect("changes");
+        let files = changes.expect("a copy").diff.files;
+        let file = files.into_iter().find(|it| it.path == path);
+        match file.expect("a change").content {
+            FileDiffContent::Text(hunks) => hunks.into_iter().map(|it| it.id).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    async fn apply(
+        &self,
+        thread: ThreadId,
+        files: Option<Vec<FileToApply>>,
+        overwrite: Option<&str>,
+    ) -> Vec<String> {
+        let request = ApplyChanges {
+            files,
+            overwrite: overwrite.into_iter().map(str::to_owned).collect(),
+        };
+        match self.checkpoints.apply(self.at(thread), request).await {
+            Ok(done) => described(done),
+            Err(error) => vec![self.shown(&error)],
+        }
+    }
+
+    /// Returns a thread with the folder in which it works.
+    fn at(&self, thread: ThreadId) -> ThreadFolder {
+        let mut threads = self.threads.values();
+        let (_, copy) = threads.find(|(id, _)| *id == thread).expect("a thread");
+        ThreadFolder {
+            thread,
+            cwd: copy.display().to_string(),
+        }
+    }
+
+    /// Returns an error without the paths of this run.
+    fn shown(&self, error: &CopyError) -> String {
+        let top = self.at.path().canonicalize().expect("a path");
+        error.to_string().replace(&top.display().to_string(), "")
+    }
+
+    fn shell(&self, script: &str, folder: &Path) -> Vec<String> {
+        let mut command = Command::new("sh");
+        let command = command.args(["-c", script]).current_dir(folder);
+        let output = command.output().expect("a shell");
+        assert!(output.status.success(), "{script}: {output:?}");
+        let text = String::from_utf8(output.stdout).expect("text");
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+fn file(path: &str, hunks: Option<Vec<HunkToApply>>) -> FileToApply {
+    FileToApply {
+        path: path.to_owned(),
+        result: None,
+        hunks,
+    }
+}
+
+fn described(done: FileRestore) -> Vec<String> {
+    let files = done.restored.iter();
+    let files = files.map(|it| format!("{:?} {}", it.effect, it.path));
+    let conflicts = done.conflicts.iter();
+    let conflicts = conflicts.map(|it| format!("conflict {}", it.path));
+    files.chain(conflicts).collect()
+}
+
+#[test]
+fn changes_of_a_copy_are_applied_and_undone() {
+    check(
+        "
+        > user echo 1 > a; echo 2 > b; mkdir d; echo 3 > d/c; printf 'x\\n' > run.sh; chmod 755 run.sh
+        > user ln -s a link; echo target/ > .gitignore; mkdir target; echo old > target/out
+        > copy one
+        > run one cat target/out; readlink link; stat -c %a run.sh
+        old
+        a
+        755
+        > run one echo one > a; rm b; mkdir -p new/deep; echo x > new/deep/f; chmod 644 run.sh; echo new > target/out
+        > show cat a b
+        1
+        2
+        > changes one
+        Modified a
+        Deleted b
+        Added new/deep/f
+        ModeChanged run.sh
+        > apply one
+        Changed a
+        Deleted b
+        Created new/deep/f
+        Changed run.sh
+        > show cat a new/deep/f target/out; stat -c %a run.sh; ls
+        one
+        x
+        old
+        644
+        a
+        d
+        link
+        new
+        run.sh
+        target
+        > changes one
+        > apply one
+        > undo one
+        Changed a
+        Created b
+        Deleted new/deep/f
+        Changed run.sh
+        > show cat a b; ls
+        1
+        2
+        a
+        b
+        d
+        link
+        run.sh
+        target
+        > changes one
+        Modified a
+        Deleted b
+        Added new/deep/f
+        ModeChanged run.sh
+        > apply one a
+        Changed a
+        > changes one
+        Deleted b
+        Added new/deep/f
+        ModeChanged run.sh
+        > run one echo two > a
+        > changes one
+        Modified a
+        Deleted b
+        Added new/deep/f
+        ModeChanged run.sh
+        > apply one
+        Changed a
+        Deleted b
+        Created new/deep/f
+        Changed run.sh
+        ",
+    );
+}
+
+/// Changes that were applied and undone can be applied again, and no file is listed that the user
+/// edited since.
+#[test]
+fn applied_changes_are_known_after_an_undo() {
+    check(
+        "
+        > user echo 1 > a; echo 2 > b
+        > copy one
+        > run one echo one > a; echo two > b
+        > user echo mine > b
+        > apply one a
+        Changed a
+        > user echo edited > a
+        > changes one
+        Modified b
+        conflict b
+        > user echo one > a
+        > run one echo three > a
+        > apply one
+        Changed a
+        conflict b
+        > undo one
+        Changed a
+        > show cat a
+        one
+        > changes one
+        Modified a
+        Modified b
+        conflict b
+        > overwrite one b
+        Changed a
+        Changed b
+        > changes one
+        > undo one
+        Changed a
+        Changed b
+        > changes one
+        Modified a
+        Modified b
+        conflict b
+        > fork two one
+        > overwrite two b
+        Changed a
+        Changed b
+        > changes one
+        > user echo edited > a
+        > changes one
+        ",
+    );
+}
+
+/// A file that cannot be seen in the copy any more is not deleted in the user's folder.
+#[test]
+fn gaps_of_a_copy_are_no_deletions() {
+    check(
+        "
+        > user mkdir d; echo 1 > d/a; echo 2 > b
+        > copy one
+        > run one echo one > d/a
+        > apply one
+        Changed d/a
+        > run one rm d/a; mkfifo d/a; rm b; mkfifo b
+        > changes one
+        > apply one
+        > show cat d/a b
+        one
+        2
+        > run one rm b
+        > apply one
+        Deleted b
+        ",
+    );
+}
+
+#[test]
+fn files_that_the_user_changed_too_are_conflicts() {
+    check(
+        "
+        > user echo 1 > a; echo 2 > b; echo 3 > c; echo 4 > d
+        > copy one
+        > run one echo one > a; echo two > b; rm c; echo same > d; echo new > e
+        > user echo mine > a; echo mine > c; echo same > d; echo other > e
+        > changes one
+        Modified a
+        Modified b
+        Deleted c
+        Modified e
+        conflict a
+        conflict c
+        conflict e
+        > apply one
+        Changed b
+        conflict a
+        conflict c
+        conflict e
+        > show cat a b c d e
+        mine
+        two
+        mine
+        same
+        other
+        > overwrite one c
+        Deleted c
+        conflict a
+        conflict e
+        > overwrite one b
+        `b` has no change to apply: name a path of thread/workspace/read
+        > apply one b
+        `b` has no change to apply: name a path of thread/workspace/read
+        ",
+    );
+}
+
+#[test]
+fn hunks_of_a_copy_are_applied_one_by_one() {
+    check(
+        "
+        > user seq 30 > a; printf 'gone\\n' > b
+        > copy one
+        > run one sed -i -e 's/^3$/three/' -e 's/^15$/fifteen/' -e 's/^27$/twenty-seven/' a; rm b; seq 3 > c
+        > hunks one a 1 3
+        Changed a
+        > show sed -n '3p;15p;27p' a
+        three
+        15
+        twenty-seven
+        > changes one
+        Modified a
+        Deleted b
+        Added c
+        > replace one a 1 FIFTEEN
+        Changed a
+        > show sed -n '3p;15p;27p' a
+        three
+        FIFTEEN
+        twenty-seven
+        > changes one
+        Modified a
+        Deleted b
+        Added c
+        > hunks one b 1
+        Deleted b
+        > hunks one c 1
+        Created c
+        > hunks one a 2
+        the change has no hunk  in `a`: name each hunk once, by an id of thread/workspace/read
+        > apply one
+        Changed a
+        > changes one
+        > show sed -n '15p' a; ls
+        fifteen
+        a
+        c
+        ",
+    );
+}
+
+#[test]
+fn the_repository_around_the_folder_is_copied() {
+    check(
+        "
+        > user git init -q .; echo 1 > a; mkdir -p sub/inner; echo 2 > sub/b
+        > copy one sub
+        > run one git rev-parse --show-prefix; echo one > b; echo two > ../a
+        sub/
+        > changes one
+        Modified a
+        Modified sub/b
+        > apply one sub/b
+        Changed sub/b
+        > show cat a sub/b
+        1
+        one
+        > user mkdir -p skipped/in; echo skipped > .gitignore; echo 1 > skipped/in/c
+        > copy two skipped/in
+        > run two pwd | sed 's,.*/,,'; echo one > c
+        in
+        > apply two
+        Changed c
+        > show cat skipped/in/c
+        one
+        > user mkdir linked; echo gitdir: ../.git/worktrees/x > linked/.git; mkdir linked/e; echo 1 > linked/e/d
+        > copy three linked/e
+        > run three ls -A ..; echo one > d
+        e
+        > apply three
+        Changed e/d
+        ",
+    );
+}
+
+#[test]
+fn threads_that_change_the_same_files_overlap() {
+    check(
+        "
+        > user echo 1 > a; echo 2 > b; echo 3 > c
+        > copy one
+        > copy two
+        > copy three
+        > run one echo one > a; echo one > b
+        > run two echo two > b; echo two > c
+        > changes one
+        Modified a
+        Modified b
+        overlap with two: b
+        > changes three
+        > apply two
+        Changed b
+        Changed c
+        > changes one
+        Modified a
+        Modified b
+        conflict b
+        > changes two
+        ",
+    );
+}
+
+#[test]
+fn folders_that_cannot_be_copied_are_named() {
+    check(
+        "
+        > copy one ..
+        /user/work/..: it contains your home folder or the files of Raddle, so it cannot be copied; choose a folder in it
+        > copy one absent
+        /user/work/absent: cannot be copied: No such file or directory (os error 2)
+        > user mkfifo pipe; echo 1 > a; mkdir closed; echo 2 > closed/b; chmod 555 closed
+        > copy one
+        > run one ls; cat closed/b
+        a
+        closed
+        2
+        > run one echo kept > kept
+        > again one
+        the same: true
+        > again one sub
+        /user/work/sub: cannot be copied: No such file or directory (os error 2)
+        > run one cat kept
+        kept
+        > abandon one
+        exists: false
+        ",
+    );
+}
+
+#[test]
+fn the_newest_copy_of_a_folder_is_found() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.expect("a runtime");
+    let mut world = World::new();
+    let top = world.work.join("../..");
+    let folders = CopyFolders {
+        checkpoints: &top.join("home/checkpoints"),
+        copies: &top.join("home-copies"),
+    };
+    let sub = world.work.join("sub");
+    for step in ["user mkdir sub", "copy one", "copy two", "copy inner sub"] {
+        runtime.block_on(world.step(step));
+    }
+    let found = |folder: &PathBuf| {
+        let threads = folders.threads_of(folder).into_iter();
+        let name = |id| world.threads.iter().find(|(_, (it, _))| *it == id);
+        let names = threads.map(|it| name(it).expect("a thread").0.clone());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(found(&world.work), "two one");
+    assert_eq!(found(&sub), "inner two one");
+    assert_eq!(found(&world.at.path().to_owned()), "");
+}
