@@ -12,11 +12,10 @@ use raddle_protocol::{
     ThreadWorkspaceApplyParams, ThreadWorkspaceReadParams, ThreadWorkspaceReadResponse,
     WorkspaceMode, WorkspaceOverlap, methods,
 };
-use raddle_tools::CopyFolders;
 
 use crate::cli::Apply;
 use crate::home::Home;
-use crate::threads::{checkpoints_folder, copies_folder};
+use crate::threads::copy_folders;
 use crate::undo::{checkpoints, count, not_reversed};
 use crate::{diff, log, runtime, thread, thread_server, undo};
 
@@ -45,13 +44,8 @@ pub(crate) fn run(args: &Apply) -> Result<ExitCode> {
 /// Returns the newest stored thread with a copy of the current folder.
 fn newest() -> Result<ThreadId> {
     let folder = std::env::current_dir().context("cannot find out the current folder")?;
-    let home = Home::find()?.state;
-    let folders = CopyFolders {
-        checkpoints: &checkpoints_folder(&home),
-        copies: &copies_folder(&home),
-    };
-    let mut threads = folders.threads_of(&folder).into_iter();
-    let newest = threads.find(|it| thread::named_or_newest(Some(&it.to_string())).is_ok());
+    let copied = copy_folders(&Home::find()?.state).threads_of(&folder);
+    let newest = thread::stored(copied)?.into_iter().next();
     newest.with_context(|| {
         format!(
             "no thread works in a copy of {}; start one with `raddle exec --workspace copy`, or give \

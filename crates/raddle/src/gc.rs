@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use raddle_console::print_lines;
-use raddle_core::ThreadId;
 use raddle_tools::{CopyFolders, PruneSummary, RetentionLimits, prune_checkpoints};
 
 use crate::cli::Gc;
 use crate::doctor::size;
 use crate::home::Home;
-use crate::threads::{checkpoints_folder, copies_folder};
+use crate::threads::{checkpoints_folder, copy_folders};
 use crate::{log, thread};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -46,10 +45,8 @@ pub(crate) fn run(args: &Gc) -> Result<ExitCode> {
             workspaces(busy)
         ));
     }
-    let left = left_copies(CopyFolders {
-        checkpoints: &folder,
-        copies: &copies_folder(&Home::find()?.state),
-    });
+    let left = left_copies(&copy_folders(&Home::find()?.state));
+    let left = left.context("cannot find out which copies of workspaces are left")?;
     if !left.is_empty() {
         log::print_line(
             "these copies of workspaces belong to deleted threads; remove those that you do not need:",
@@ -66,11 +63,13 @@ pub(crate) fn run(args: &Gc) -> Result<ExitCode> {
 }
 
 /// Returns the copies whose thread is not stored.
-fn left_copies(folders: CopyFolders<'_>) -> Vec<PathBuf> {
-    let copies = folders.all().into_iter();
-    let is_stored = |thread: &ThreadId| thread::named_or_newest(Some(&thread.to_string())).is_ok();
-    let left = copies.filter(|(thread, _)| !is_stored(thread));
-    left.map(|(_, copy)| copy).collect()
+fn left_copies(folders: &CopyFolders) -> Result<Vec<PathBuf>> {
+    let copies = folders.all();
+    let stored = thread::stored(copies.iter().map(|(thread, _)| *thread).collect())?;
+    let left = copies
+        .into_iter()
+        .filter(|(thread, _)| !stored.contains(thread));
+    Ok(left.map(|(_, copy)| copy).collect())
 }
 
 fn workspaces(count: usize) -> String {

@@ -107,6 +107,27 @@ pub(crate) fn named_or_newest(id: Option<&str>) -> Result<ThreadId> {
     Ok(newest.thread)
 }
 
+/// Returns those of these threads that are stored, in their order. A journal that cannot be read is
+/// an error: it does not mean that they were deleted.
+pub(crate) fn stored(mut threads: Vec<ThreadId>) -> Result<Vec<ThreadId>> {
+    let folder = Home::find()?.threads();
+    let Some(archive) = open(&folder)? else {
+        return Ok(Vec::new());
+    };
+    let mut failure = None;
+    threads.retain(|it| match archive.find(&it.to_string()) {
+        Ok(found) => !found.is_empty(),
+        Err(error) => {
+            failure = Some(error);
+            false
+        }
+    });
+    match failure {
+        Some(error) => Err(unreadable(&folder, error)),
+        None => Ok(threads),
+    }
+}
+
 /// Describes the failure of one thread, with advice.
 fn damaged(thread: ThreadId, error: ReadError) -> anyhow::Error {
     match error {

@@ -23,7 +23,8 @@ use raddle_sandbox::{SandboxService, Tier, egress};
 use raddle_server::{AgentDeps, AgentParts, Peers};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 use raddle_tools::{
-    BuiltInTools, CheckpointOptions, CheckpointedTools, FileCheckpoints, HostsError, Operator,
+    BuiltInTools, CheckpointOptions, CheckpointedTools, CopyFolders, FileCheckpoints, HostsError,
+    Operator,
 };
 use tokio::sync::{OnceCell, mpsc, watch};
 
@@ -181,9 +182,17 @@ pub(crate) fn checkpoints_folder(home: &Path) -> PathBuf {
     home.join("checkpoints")
 }
 
+/// The folders of a home's copies of workspaces.
+pub(crate) fn copy_folders(home: &Path) -> CopyFolders {
+    CopyFolders {
+        checkpoints: checkpoints_folder(home),
+        copies: copies_folder(home),
+    }
+}
+
 /// The folder of a home's copies of workspaces. It is beside the home, because commands do not see
 /// what is in it.
-pub(crate) fn copies_folder(home: &Path) -> PathBuf {
+fn copies_folder(home: &Path) -> PathBuf {
     let mut folder = home.as_os_str().to_owned();
     folder.push("-copies");
     folder.into()

@@ -86,17 +86,17 @@ impl WorkspaceCopies for FileCheckpoints {
 }
 
 impl Inner {
-    fn copies(&self) -> CopyFolders<'_> {
+    fn copies(&self) -> CopyFolders {
         CopyFolders {
-            checkpoints: &self.options.folder,
-            copies: &self.options.copies,
+            checkpoints: self.options.folder.clone(),
+            copies: self.options.copies.clone(),
         }
     }
 
     /// Returns the copy that was made for a thread, or the one in which its working directory is.
     fn find_copy(&self, at: &ThreadFolder) -> Result<Option<(CopyFiles, Record)>, CopyError> {
         let copies = self.copies();
-        let around = Path::new(&at.cwd).strip_prefix(copies.copies).ok();
+        let around = Path::new(&at.cwd).strip_prefix(&copies.copies).ok();
         let around = around.and_then(|it| it.iter().next()?.to_str()?.parse().ok());
         for thread in std::iter::once(at.thread).chain(around) {
             let files = copies.files(thread);
@@ -406,15 +406,15 @@ fn apply_once(
 }
 
 /// Folders of a server's copies.
-#[derive(Clone, Copy, Debug)]
-pub struct CopyFolders<'a> {
+#[derive(Clone, Debug)]
+pub struct CopyFolders {
     /// Folder of the checkpoints.
-    pub checkpoints: &'a Path,
+    pub checkpoints: PathBuf,
     /// Folder of the copies.
-    pub copies: &'a Path,
+    pub copies: PathBuf,
 }
 
-impl CopyFolders<'_> {
+impl CopyFolders {
     /// Returns the copy that was made for a thread.
     pub fn copy_of(&self, thread: ThreadId) -> Option<PathBuf> {
         let files = self.files(thread);

@@ -586,8 +586,8 @@ fn the_newest_copy_of_a_folder_is_found() {
     let mut world = World::new();
     let top = world.work.join("../..");
     let folders = CopyFolders {
-        checkpoints: &top.join("home/checkpoints"),
-        copies: &top.join("home-copies"),
+        checkpoints: top.join("home/checkpoints"),
+        copies: top.join("home-copies"),
     };
     let sub = world.work.join("sub");
     for step in ["user mkdir sub", "copy one", "copy two", "copy inner sub"] {

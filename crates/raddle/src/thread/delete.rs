@@ -9,12 +9,11 @@ use raddle_console::one_line;
 use raddle_core::ports::{Journal, ReadError};
 use raddle_core::{Event, RecordBody, Thread, ThreadId};
 use raddle_store::{Archive, LocalJournal, NodeError, NodeLock, Options};
-use raddle_tools::CopyFolders;
 
 use super::{find, open_existing, usage};
 use crate::cli::ThreadDelete;
 use crate::log;
-use crate::threads::{checkpoints_folder, copies_folder};
+use crate::threads::{checkpoints_folder, copy_folders};
 
 /// How much of a journal is read at a time.
 const PAGE_BYTES: usize = 1 << 20;
@@ -54,11 +53,7 @@ pub(super) fn run(folder: &Path, args: &ThreadDelete) -> Result<ExitCode> {
         let checkpoints = checkpoints_folder(home);
         let removed = raddle_tools::remove_checkpoints(&checkpoints, thread);
         removed.context("the thread is deleted, but its checkpoints remain")?;
-        let folders = CopyFolders {
-            checkpoints: &checkpoints,
-            copies: &copies_folder(home),
-        };
-        if let Some(copy) = folders.copy_of(thread) {
+        if let Some(copy) = copy_folders(home).copy_of(thread) {
             log::print_line(&format!(
                 "its copy of the workspace stays in {}; remove it if you do not need it",
                 copy.display()

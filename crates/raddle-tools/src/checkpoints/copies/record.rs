@@ -52,7 +52,7 @@ pub(super) struct CopyFiles {
     pub work: PathBuf,
 }
 
-impl CopyFolders<'_> {
+impl CopyFolders {
     fn records(&self) -> PathBuf {
         self.checkpoints.join("copies")
     }

@@ -103,6 +103,46 @@ fn changes_of_a_command_are_printed_and_undone() {
     assert_eq!(threads(), 0);
 }
 
+/// A journal that cannot be read does not mean that the threads of its copies were deleted: the user
+/// would remove work.
+#[test]
+fn copies_of_deleted_threads_alone_are_listed() {
+    let harness = ExecHarness::new("[[answer]]\nsteps = [{ text = 'Done.' }]");
+    let work = harness.work.path();
+    let ran = harness.run(&["--workspace", "copy", "do it"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let home = harness.home.path();
+    let copies = std::path::PathBuf::from(format!("{}-copies", home.display()));
+    let copy = fs::read_dir(&copies).expect("copies").next();
+    let copy = copy.expect("a copy").expect("a copy").path();
+    let copy = copy.display().to_string();
+    let raddle = |words: &[&str]| {
+        let mut raddle = command(home);
+        raddle.args(words).current_dir(work).stdin(Stdio::null());
+        ExecOutput::of(raddle.output().expect("the binary starts"))
+    };
+    let journal = home.join("threads/journal.sqlite");
+    let aside = home.join("threads/aside");
+    let thread = copy.rsplit('/').next().expect("an id");
+
+    let kept = raddle(&["gc"]);
+    assert_eq!(kept.code, Some(0), "{kept:?}");
+    assert!(!kept.out.contains(&copy), "{kept:?}");
+    fs::rename(&journal, &aside).expect("moved");
+    fs::create_dir(&journal).expect("a folder");
+    let unknown = raddle(&["gc"]);
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    assert!(!unknown.out.contains(&copy), "{unknown:?}");
+    assert!(unknown.err.contains("cannot find out which"), "{unknown:?}");
+    fs::remove_dir(&journal).expect("removed");
+    fs::rename(&aside, &journal).expect("moved");
+    let deleted = raddle(&["thread", "delete", thread, "--yes"]);
+    assert!(deleted.err.contains("stays in"), "{deleted:?}");
+    let left = raddle(&["gc"]);
+    assert!(left.out.contains(&copy), "{left:?}");
+    fs::remove_dir_all(copies).expect("removed");
+}
+
 /// A repeated undo goes back one turn each time, and a repeated redo goes forward until there is
 /// newer work. A path to overwrite selects the turn that changed it.
 #[test]
