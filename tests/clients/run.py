@@ -233,6 +233,9 @@ def main():
         results.write(is_whole)
     elif is_whole and (unchecked := results.unchecked()):
         sys.exit(f"results.json has rows of clients without a check: {', '.join(unchecked)}")
+    # Again at the end, because the output above is long.
+    for name, problem in run.problems:
+        print(f"failed  {name}\n    {problem}")
     print(f"{len(passed) - failed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 
@@ -258,6 +261,8 @@ class Run:
         self._parts = parts
         self._results = results
         self._writes_results = writes_results
+        #: Names of failed attempts, with what was wrong.
+        self.problems = []
 
     def checks(self, names):
         """Returns whether each check passed. Third-party clients come last."""
@@ -293,6 +298,7 @@ class Run:
         with _OUTPUT:
             print(f"{'failed' if problem else 'ok':<7} {name:<22} {seconds:5.1f} s", flush=True)
             if problem:
+                self.problems.append((name, problem))
                 print(f"    {problem}")
                 bench.show()
         return problem is None, bench.on_screen or bench.has_limit

@@ -8,6 +8,7 @@
 
 mod change_set;
 mod copies;
+mod json_lines;
 mod log;
 mod named_paths;
 mod restore;

@@ -19,7 +19,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::limits::DEPTH_MAX;
-use crate::opened::{kind_of, open_file, open_folder, open_root, read_link, stat_entry};
+use crate::opened::{kind_of, open_file, open_folder, open_workspace, read_link, stat_entry};
 use crate::path;
 use crate::scan::{EntryNames, is_repository};
 use crate::{EntryKind, Error, Gap, GapReason, WorkspacePath};
@@ -56,12 +56,8 @@ impl Default for CopyLimits {
 /// the copy would change. Owners and extended attributes are not kept, nor are the bits of a mode
 /// beyond `0o777`. If it fails, nothing remains.
 pub fn copy_folder(from: &Path, to: &Path, limits: &CopyLimits) -> Result<Vec<Gap>, Error> {
-    let at_source = |it: Errno| Error::disk(from, it);
-    let source = open_root(from).map_err(|it| match it {
-        Errno::LOOP => Error::Link(from.to_owned()),
-        error => at_source(error),
-    })?;
-    let stat = fstat(&source).map_err(at_source)?;
+    let source = open_workspace(from)?;
+    let stat = fstat(&source).map_err(|it| Error::disk(from, it))?;
     let at_target = |it: Errno| Error::disk(to, it);
     mkdirat(CWD, to, PRIVATE).map_err(at_target)?;
     let copied = (|| {

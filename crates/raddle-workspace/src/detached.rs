@@ -5,9 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::io::Errno;
-
-use crate::opened::open_root;
+use crate::opened::open_workspace;
 use crate::scan::{IgnoreFiles, Scanner};
 use crate::snapshot::{decode_cache, decode_gaps, encode_cache, encode_gaps};
 use crate::store::write_durably;
@@ -22,11 +20,7 @@ impl Workspace {
         previous: Option<&Snapshot>,
     ) -> Result<Snapshot, Error> {
         self.refuse_interrupted()?;
-        let at_folder = |it: Errno| Error::disk(folder, it);
-        let root = open_root(folder).map_err(|it| match it {
-            Errno::LOOP => Error::Link(folder.to_owned()),
-            error => at_folder(error),
-        })?;
+        let root = open_workspace(folder)?;
         let mut ignore_files = IgnoreFiles::default();
         let named = BTreeSet::new();
         let scanner = Scanner::new(

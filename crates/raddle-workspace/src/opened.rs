@@ -13,15 +13,23 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::{EntryKind, WorkspacePath};
+use crate::{EntryKind, Error, WorkspacePath};
 
 const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
+/// Opens the folder of a workspace. Fails with [`Error::Link`] if a symbolic link is on its path.
+pub(crate) fn open_workspace(path: &Path) -> Result<OwnedFd, Error> {
+    open_root(path).map_err(|it| match it {
+        Errno::LOOP => Error::Link(path.to_owned()),
+        error => Error::disk(path, error),
+    })
+}
+
 /// Opens the folder of a workspace. A symbolic link anywhere on the path is [`Errno::LOOP`].
-pub(crate) fn open_root(path: &Path) -> Result<OwnedFd, Errno> {
+fn open_root(path: &Path) -> Result<OwnedFd, Errno> {
     let rules = ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
     // With the flag, a link at the end would be no folder instead of a link.
     let flags = FOLDER.difference(OFlags::NOFOLLOW);

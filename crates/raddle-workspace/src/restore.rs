@@ -148,6 +148,7 @@ impl Workspace {
 
 impl RestorePlan {
     fn add(&mut self, request: &RestoreRequest<'_>, path: &WorkspacePath) {
+        let leaf = |it: Option<FileEntry>| it.and_then(FileEntry::leaf);
         let (before, known) = (request.to.entry(path), request.known.entry(path));
         let now = self.current.entry(path);
         let then = leaf(before);
@@ -195,8 +196,9 @@ impl RestorePlan {
             let mut steps = self.steps.iter();
             steps.any(|it| it.path == *path && it.now.is_some() && it.then.is_none())
         };
-        let stays =
-            |path: &WorkspacePath| leaf(self.current.entry(path)).is_some() && !is_leaving(path);
+        let is_leaf =
+            |path: &WorkspacePath| self.current.entry(path).and_then(FileEntry::leaf).is_some();
+        let stays = |path: &WorkspacePath| is_leaf(path) && !is_leaving(path);
         step.then.is_some()
             && (std::iter::successors(step.path.parent(), WorkspacePath::parent)
                 .any(|it| stays(&it))
@@ -224,9 +226,4 @@ impl RestorePlan {
             }
         }
     }
-}
-
-/// Returns the entry if it is a file or a link. Folders come and go with what is in them.
-fn leaf(entry: Option<FileEntry>) -> Option<FileEntry> {
-    entry.filter(|it| it.kind != EntryKind::Folder)
 }

@@ -53,6 +53,13 @@ pub struct FileEntry {
     pub hash: ContentHash,
 }
 
+impl FileEntry {
+    /// Returns the entry if it is a file or a link. Folders come and go with what is in them.
+    pub fn leaf(self) -> Option<Self> {
+        (self.kind != EntryKind::Folder).then_some(self)
+    }
+}
+
 /// A path that the snapshot does not cover. Changes of it, and of what it contains, do not show.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gap {

@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use rustix::fs::fstat;
-use rustix::io::Errno;
 
-use crate::opened::open_root;
+use crate::opened::open_workspace;
 use crate::scan::{IgnoreFiles, ScanResult, Scanner};
 use crate::snapshot::FolderNode;
 use crate::store::{LOCK_TIMEOUT, OnBusy, Store};
@@ -81,10 +80,7 @@ impl Workspace {
         on_busy: OnBusy,
     ) -> Result<Self, Error> {
         let at_folder = |it: io::Error| Error::disk(folder, it);
-        let root = open_root(folder).map_err(|it| match it {
-            Errno::LOOP => Error::Link(folder.to_owned()),
-            error => at_folder(error.into()),
-        })?;
+        let root = open_workspace(folder)?;
         let real_folder = fs::canonicalize(folder).map_err(at_folder)?;
         let opened = Store::open(store, on_busy)?;
         let at_store = |it: io::Error| Error::disk(store, it);

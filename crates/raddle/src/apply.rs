@@ -1,6 +1,6 @@
 //! `raddle apply`: apply the changes of a thread that works in a copy.
 
-use std::io::{BufRead, IsTerminal};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -16,7 +16,7 @@ use raddle_protocol::{
 use crate::cli::Apply;
 use crate::home::Home;
 use crate::threads::copy_folders;
-use crate::undo::{checkpoints, count, not_reversed};
+use crate::undo::{checkpoints, confirm, count, not_reversed, one_line, status};
 use crate::{diff, log, runtime, thread, thread_server, undo};
 
 pub(crate) fn run(args: &Apply) -> Result<ExitCode> {
@@ -94,7 +94,7 @@ async fn apply(client: &Client, thread: ThreadId, args: &Apply) -> Result<ExitCo
     for line in warnings(&read) {
         log::print_line(&line);
     }
-    if !args.yes && !confirm(chosen.len())? {
+    if !args.yes && !confirm("apply", chosen.len())? {
         log::print_line("nothing was changed");
         return Ok(ExitCode::FAILURE);
     }
@@ -140,7 +140,7 @@ async fn undo(client: &Client, thread: ThreadId) -> Result<ExitCode> {
     let done = done.await.context("the files were not restored")?;
     print_lines(undo::listed(&done.restored, &done.conflicts))?;
     log::print_line(&format!("restored {}", count(done.restored.len())));
-    Ok(undo::status(&done.restored, &done.conflicts))
+    Ok(status(done.restored.len(), &done.conflicts))
 }
 
 /// Whether a file is to be applied.
@@ -162,8 +162,8 @@ fn listed<'a>(files: &'a [&FileDiff]) -> impl Iterator<Item = String> + 'a {
     files.iter().map(|it| {
         let kind = format!("{}:", it.kind.as_str());
         let from = it.previous_path.as_ref();
-        let from = from.map_or_else(String::new, |it| format!("{} -> ", path(it)));
-        format!("  {kind:<12} {from}{}", path(&it.path))
+        let from = from.map_or_else(String::new, |it| format!("{} -> ", one_line(it)));
+        format!("  {kind:<12} {from}{}", one_line(&it.path))
     })
 }
 
@@ -174,7 +174,7 @@ fn warnings(read: &ThreadWorkspaceReadResponse) -> Vec<String> {
         .overlaps
         .iter()
         .map(|WorkspaceOverlap { thread_id, paths }| {
-            let paths: Vec<String> = paths.iter().map(|it| path(it)).collect();
+            let paths: Vec<String> = paths.iter().map(|it| one_line(it)).collect();
             format!(
                 "the thread {thread_id} changed the same files in its copy: {}",
                 paths.join(", ")
@@ -186,25 +186,6 @@ fn warnings(read: &ThreadWorkspaceReadResponse) -> Vec<String> {
 fn conflict(it: &FileConflict) -> String {
     format!(
         "  conflict: {} stays as it is, because it changed here too; --overwrite applies it",
-        path(&it.path)
+        one_line(&it.path)
     )
-}
-
-fn path(path: &str) -> String {
-    path.replace('\n', "\\n")
-}
-
-fn status(applied: usize, conflicts: &[FileConflict]) -> ExitCode {
-    match applied > 0 && conflicts.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    }
-}
-
-/// Asks the user for confirmation.
-fn confirm(files: usize) -> Result<bool> {
-    log::print_line(&format!("apply {}? [y/N]", count(files)));
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

@@ -16,7 +16,7 @@ use raddle_protocol::{
 };
 
 use crate::cli::Diff;
-use crate::undo::{checkpoints, is_change_of_turn};
+use crate::undo::{checkpoints, is_change_of_turn, one_line};
 use crate::{log, runtime, thread, thread_server};
 
 /// Gaps that are printed; the rest is counted.
@@ -153,7 +153,7 @@ fn is_heading(line: &str) -> bool {
 fn gaps(diff: &WorkspaceDiff) -> Vec<String> {
     let shown = diff.gaps.iter().take(GAPS_MAX).map(|it| {
         let path = it.path.as_deref().unwrap_or(".");
-        format!("not covered: {}: {}", path.replace('\n', "\\n"), it.reason)
+        format!("not covered: {}: {}", one_line(path), it.reason)
     });
     let rest = diff.gaps.len().saturating_sub(GAPS_MAX);
     let rest = (rest > 0).then(|| format!("not covered: {rest} more"));

@@ -50,9 +50,9 @@ async fn undo(client: &Client, thread: ThreadId, args: &Undo) -> Result<ExitCode
         std::iter::once(heading(&checkpoint)).chain(listed(&preview.restored, &preview.conflicts)),
     )?;
     if args.preview || preview.restored.is_empty() {
-        return Ok(status(&preview.restored, &preview.conflicts));
+        return Ok(status(preview.restored.len(), &preview.conflicts));
     }
-    if !args.yes && !confirm(preview.restored.len())? {
+    if !args.yes && !confirm("restore", preview.restored.len())? {
         log::print_line("nothing was changed");
         return Ok(ExitCode::FAILURE);
     }
@@ -77,7 +77,7 @@ async fn undo(client: &Client, thread: ThreadId, args: &Undo) -> Result<ExitCode
         "restored {}; `{inverse}` reverses it",
         count(done.restored.len())
     ));
-    Ok(status(&done.restored, &done.conflicts))
+    Ok(status(done.restored.len(), &done.conflicts))
 }
 
 fn verb(args: &Undo) -> &'static str {
@@ -102,10 +102,9 @@ pub(crate) fn listed<'a>(
     restored: &'a [RestoredFile],
     conflicts: &'a [FileConflict],
 ) -> impl Iterator<Item = String> + 'a {
-    let path = |path: &str| path.replace('\n', "\\n");
     let restored = restored.iter().map(move |it| {
         let effect = format!("{}:", it.effect.as_str());
-        format!("  {effect:<9} {}", path(&it.path))
+        format!("  {effect:<9} {}", one_line(&it.path))
     });
     let conflicts = conflicts.iter().map(move |it| {
         let reason = match &it.reason {
@@ -115,22 +114,27 @@ pub(crate) fn listed<'a>(
         };
         format!(
             "  conflict: {} stays as it is, because {reason}; --overwrite restores it",
-            path(&it.path)
+            one_line(&it.path)
         )
     });
     restored.chain(conflicts)
 }
 
-pub(crate) fn status(restored: &[RestoredFile], conflicts: &[FileConflict]) -> ExitCode {
-    match !restored.is_empty() && conflicts.is_empty() {
+/// Returns a path in one line.
+pub(crate) fn one_line(path: &str) -> String {
+    path.replace('\n', "\\n")
+}
+
+pub(crate) fn status(files: usize, conflicts: &[FileConflict]) -> ExitCode {
+    match files > 0 && conflicts.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }
 }
 
-/// Asks the user for confirmation.
-fn confirm(files: usize) -> Result<bool> {
-    log::print_line(&format!("restore {}? [y/N]", count(files)));
+/// Asks the user to confirm what is done with some files.
+pub(crate) fn confirm(verb: &str, files: usize) -> Result<bool> {
+    log::print_line(&format!("{verb} {}? [y/N]", count(files)));
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

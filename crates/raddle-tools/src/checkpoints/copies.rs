@@ -32,16 +32,16 @@ use raddle_core::ports::{
     WorkspaceCopy,
 };
 use raddle_workspace::{
-    CopyLimits, DiffLimits, EntryKind, FileEntry, RestoreRequest, Snapshot, WorkspaceDiff,
-    WorkspacePath, copy_folder,
+    CopyLimits, DiffLimits, RestoreRequest, Snapshot, WorkspaceDiff, WorkspacePath, copy_folder,
 };
 
-use self::applied::{AppliedStates, Relation};
+use self::applied::{AppliedStates, FileState, Relation};
 use self::record::{CopyFiles, Record};
 use self::selection::Target;
 use super::change_set::ChangeSet;
 use super::restore::{PlannedRestore, RestoreSource, carry_out, claim_idle, conflict, when_idle};
 use super::tracked_folder::TrackedFolder;
+use super::view::failed;
 use super::{FileCheckpoints, Inner, view};
 
 /// Limit: other copies of the same folder that are compared with one; beyond it, the older ones are
@@ -161,7 +161,6 @@ fn create(inner: &Inner, thread: ThreadId, folder: &Path) -> Result<String, Copy
         let _ = files.remove();
     })?;
     let made = made.ok_or_else(|| cannot("its own rules ignore it".to_owned()))?;
-    tracing::info!(%thread, folder = made.folder, origin = made.origin, "the workspace was copied");
     let path = made.path_in_copy(text);
     path.ok_or_else(|| cannot("it was moved while it was copied; try again".to_owned()))
 }
@@ -178,7 +177,7 @@ fn make(
     files.remove()?;
     let record = Record::new(&origin.display().to_string());
     let copy = files.create(&record)?;
-    copy_folder(origin, &copy, &CopyLimits::default()).map_err(cannot)?;
+    let left_out = copy_folder(origin, &copy, &CopyLimits::default()).map_err(cannot)?;
     let copied: Snapshot = inner.with_folder(origin, |folder| {
         folder.workspace.snapshot_of(&copy, None).map_err(failed)
     })?;
@@ -190,6 +189,12 @@ fn make(
     }
     copied.save(&files.copied()).map_err(failed)?;
     files.write(&record)?;
+    tracing::info!(
+        ?copy,
+        ?origin,
+        left_out = left_out.len(),
+        "the workspace was copied"
+    );
     Ok(Some(record.copy(files)))
 }
 
@@ -221,11 +226,17 @@ struct CopyState {
 
 impl CopyState {
     /// Looks at the copy and at the changed paths of the user's folder.
-    fn look(folder: &mut TrackedFolder, files: &CopyFiles, copy: &Path) -> Result<Self, CopyError> {
+    fn look(
+        folder: &mut TrackedFolder,
+        files: &CopyFiles,
+        record: &Record,
+    ) -> Result<Self, CopyError> {
         let copied = Snapshot::open(&files.copied()).map_err(failed)?;
         let applied = AppliedStates::load(&files.applied())?;
         let last = Snapshot::open(&files.seen()).unwrap_or_else(|_| copied.clone());
-        let seen = folder.workspace.snapshot_of(copy, Some(&last));
+        let seen = folder
+            .workspace
+            .snapshot_of(&files.copy(record), Some(&last));
         let seen = seen.map_err(failed)?;
         if seen.id() != last.id() {
             seen.save(&files.seen()).map_err(failed)?;
@@ -237,7 +248,7 @@ impl CopyState {
         let origin = folder.look_now(&changed).map_err(failed)?;
         let (mut pending, mut conflicts) = (BTreeSet::new(), BTreeSet::new());
         for path in changed {
-            let state = |it: &Snapshot| leaf(it.entry(&path)).map(|it| it.into());
+            let state = |it: &Snapshot| it.entry(&path)?.leaf().map(FileState::from);
             let [was, is, now] = [&copied, &seen, &origin].map(state);
             match applied.relation(&path, was, is, now) {
                 Relation::Applied => {}
@@ -249,10 +260,8 @@ impl CopyState {
             }
         }
         let changes = ChangeSet {
-            before: origin.clone(),
             after: origin.with_paths_of(&seen, &pending),
-            by_agent: BTreeSet::new(),
-            unknown: BTreeSet::new(),
+            ..ChangeSet::empty(&origin)
         };
         Ok(Self {
             changes,
@@ -291,15 +300,14 @@ fn changes(
     let Some((files, record)) = inner.find_copy(at)? else {
         return Ok(None);
     };
-    let copy = record.copy(&files);
     let (mut changes, pending) = inner.with_folder(record.origin(), |folder| {
-        let state = CopyState::look(folder, &files, Path::new(&copy.folder))?;
+        let state = CopyState::look(folder, &files, &record)?;
         let diff = CheckpointDiff {
             gaps: view::gaps(state.seen.gaps()),
             ..view::described(&state.diff(folder)?, &state.changes)
         };
         let changes = CopyChanges {
-            copy,
+            copy: record.copy(&files),
             diff,
             conflicts: state.conflicts(),
             overlaps: Vec::new(),
@@ -329,9 +337,8 @@ fn overlaps(
     let overlaps = others
         .take(COMPARED_MAX)
         .filter_map(|(thread, files, record)| {
-            let copy = record.copy(&files);
             let looked = inner.with_folder(record.origin(), |folder| {
-                CopyState::look(folder, &files, Path::new(&copy.folder))
+                CopyState::look(folder, &files, &record)
             });
             let state = looked.inspect_err(|error| {
                 tracing::debug!(%thread, %error, "a copy of the same folder is not compared");
@@ -367,8 +374,7 @@ fn apply_once(
 ) -> Result<FileRestore, CopyError> {
     inner.with_folder(record.origin(), |folder| {
         let _idle = claim_idle(folder)?;
-        let copy = record.copy(files);
-        let state = CopyState::look(folder, files, Path::new(&copy.folder))?;
+        let state = CopyState::look(folder, files, record)?;
         let overwrite = request.overwrite.iter().map(|path| {
             let parsed = WorkspacePath::new(path).filter(|it| state.pending.contains(it));
             parsed.ok_or_else(|| selection::not_changed(path))
@@ -419,7 +425,7 @@ impl CopyFolders {
     pub fn copy_of(&self, thread: ThreadId) -> Option<PathBuf> {
         let files = self.files(thread);
         let record = files.record().ok()??;
-        Some(PathBuf::from(record.copy(&files).folder))
+        Some(files.copy(&record))
     }
 
     /// Returns all threads for which copies were made, with the folders of the copies, the newest
@@ -442,12 +448,4 @@ impl CopyFolders {
         });
         threads
     }
-}
-
-fn leaf(entry: Option<FileEntry>) -> Option<FileEntry> {
-    entry.filter(|it| it.kind != EntryKind::Folder)
-}
-
-fn failed(error: raddle_workspace::Error) -> CheckpointError {
-    view::failed(error)
 }

@@ -1,19 +1,19 @@
 //! The log of a thread's checkpoints: one line for each state of a checkpoint, the newest last.
 //!
-//! It is not synchronised: a line survives the process. A line that is cut off by a power failure is
-//! ignored.
+//! It is not synchronised.
 
 use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStringExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
 use raddle_core::{ThreadId, Timestamp, TurnId};
 use raddle_workspace::WorkspacePath;
 use serde::{Deserialize, Serialize};
+
+use super::json_lines;
 
 /// State of a checkpoint in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,16 +137,8 @@ impl Logs {
 
     /// Returns the newest state of each checkpoint, oldest checkpoint first.
     pub fn read(&self, thread: ThreadId) -> io::Result<Vec<LogEntry>> {
-        let text = match fs::read(self.path(thread)) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
         let mut entries: Vec<LogEntry> = Vec::new();
-        for line in text.split(|it| *it == b'\n') {
-            let Ok(entry) = serde_json::from_slice::<LogEntry>(line) else {
-                continue;
-            };
+        for entry in json_lines::read::<LogEntry>(&self.path(thread))? {
             match entries.iter_mut().rfind(|it| it.id == entry.id) {
                 Some(known) => *known = entry,
                 None => entries.push(entry),
@@ -156,14 +148,8 @@ impl Logs {
     }
 
     pub fn append(&self, thread: ThreadId, entry: &LogEntry) -> io::Result<()> {
-        make_private(&self.folder)?;
-        // An earlier line may have been cut off, by a full disk or a power failure.
-        let mut line = vec![b'\n'];
-        serde_json::to_writer(&mut line, entry)?;
-        line.push(b'\n');
-        let options = &mut OpenOptions::new();
-        let options = options.create(true).append(true).mode(0o600);
-        options.open(self.path(thread))?.write_all(&line)
+        json_lines::make_private(&self.folder)?;
+        json_lines::append(&self.path(thread), std::iter::once(entry)).map(drop)
     }
 
     pub fn remove(&self, thread: ThreadId) -> io::Result<()> {
@@ -172,9 +158,4 @@ impl Logs {
             _ => Ok(()),
         }
     }
-}
-
-fn make_private(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700).create(folder)
 }

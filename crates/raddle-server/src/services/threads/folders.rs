@@ -25,19 +25,17 @@ pub(crate) async fn resolved(
     if folders.is_empty() {
         return Ok(change);
     }
-    // A thread with a copy stays in it when a client names the folder again.
-    let in_copy = match folder_of(state, id).await {
-        Ok(at) => state.copies.resolve(at, folders).await?,
-        // A thread that cannot be read rejects the change itself, and says why.
-        Err(_) => return Ok(change),
-    };
-    let change = change.with_paths(&in_copy);
-    let folders = change.folders().cloned().collect();
     // A thread that cannot be read rejects the change itself, and says why.
     let Ok(peek) = state.threads.peek(id).await else {
         return Ok(change);
     };
-    let real_paths = real_paths(state, folders, peek.thread.settings()).await?;
+    let settings = peek.thread.settings();
+    // A thread with a copy stays in it when a client names the folder again.
+    let in_copy = state.copies.resolve(folder_in(id, settings), folders);
+    let in_copy = in_copy.await?;
+    let change = change.with_paths(&in_copy);
+    let folders = change.folders().cloned().collect();
+    let real_paths = real_paths(state, folders, settings).await?;
     Ok(SettingsChange {
         real_paths: Some(real_paths),
         ..change
@@ -64,11 +62,14 @@ pub(crate) async fn folder_of(
 ) -> Result<ThreadFolder, WireError> {
     let peek = state.threads.peek(id).await;
     let peek = peek.map_err(|error| super::refused(id, error))?;
-    let settings = peek.thread.settings();
-    Ok(ThreadFolder {
-        thread: id,
+    Ok(folder_in(id, peek.thread.settings()))
+}
+
+fn folder_in(thread: ThreadId, settings: &Settings) -> ThreadFolder {
+    ThreadFolder {
+        thread,
         cwd: settings.real(&settings.cwd).to_owned(),
-    })
+    }
 }
 
 /// Copies the workspace of a new thread. Returns the settings with the folders of the copy.

@@ -4,15 +4,14 @@
 //! process died before it. The file has one line for each state, the newest last.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::Path;
 
 use raddle_core::ports::CheckpointError;
 use raddle_workspace::{EntryKind, FileEntry, RestoreStep, WorkspacePath};
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoints::json_lines;
 use crate::checkpoints::log::HexPath;
 
 /// Kind, mode and content of a file or link.
@@ -61,17 +60,9 @@ pub(super) struct AppliedStates {
 
 impl AppliedStates {
     pub fn load(path: &Path) -> Result<Self, CheckpointError> {
-        let text = match fs::read(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(failed(error)),
-        };
         let mut states = Self::default();
-        for line in text.split(|it| *it == b'\n') {
-            // A line that was cut off belongs to an apply that did not happen.
-            if let Ok(line) = serde_json::from_slice::<AppliedLine>(line)
-                && let Some(path) = line.path.parse()
-            {
+        for line in json_lines::read::<AppliedLine>(path).map_err(failed)? {
+            if let Some(path) = line.path.parse() {
                 states.of_paths.entry(path).or_default().push(line);
             }
         }
@@ -111,24 +102,13 @@ pub(super) fn append<'a>(
     path: &Path,
     steps: impl Iterator<Item = &'a RestoreStep>,
 ) -> Result<(), CheckpointError> {
-    // An earlier line may have been cut off.
-    let mut bytes = vec![b'\n'];
-    for step in steps {
-        let line = AppliedLine {
-            path: HexPath::new(&step.path),
-            before: step.now.map(FileState::from),
-            after: step.then.map(FileState::from),
-        };
-        serde_json::to_writer(&mut bytes, &line).map_err(|it| failed(it.into()))?;
-        bytes.push(b'\n');
-    }
-    let mut options = OpenOptions::new();
-    let opened = options.create(true).append(true).mode(0o600).open(path);
-    let written = opened.and_then(|mut file: File| {
-        file.write_all(&bytes)?;
-        file.sync_all()
+    let lines = steps.map(|step| AppliedLine {
+        path: HexPath::new(&step.path),
+        before: step.now.map(FileState::from),
+        after: step.then.map(FileState::from),
     });
-    written.map_err(failed)
+    let appended = json_lines::append(path, lines).and_then(|file| file.sync_all());
+    appended.map_err(failed)
 }
 
 fn failed(error: io::Error) -> CheckpointError {

@@ -1,8 +1,8 @@
 //! The files of one copy.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use raddle_core::ThreadId;
@@ -10,6 +10,7 @@ use raddle_core::ports::{CheckpointError, WorkspaceCopy};
 use serde::{Deserialize, Serialize};
 
 use super::CopyFolders;
+use crate::checkpoints::json_lines::make_private;
 
 use raddle_workspace::remove_copy;
 
@@ -78,7 +79,7 @@ impl CopyFolders {
 
 impl CopyFiles {
     /// The folder in which the thread works.
-    fn copy(&self, record: &Record) -> PathBuf {
+    pub fn copy(&self, record: &Record) -> PathBuf {
         let name = record.origin().file_name();
         self.work.join(name.unwrap_or(UNNAMED.as_ref()))
     }
@@ -113,10 +114,8 @@ impl CopyFiles {
 
     /// Makes the folders, which only the user can enter. Returns where the copy belongs.
     pub fn create(&self, record: &Record) -> Result<PathBuf, CheckpointError> {
-        let mut builder = DirBuilder::new();
-        let builder = builder.recursive(true).mode(0o700);
         for folder in [&self.folder, &self.work] {
-            builder.create(folder).map_err(|error| {
+            make_private(folder).map_err(|error| {
                 CheckpointError::Failed(format!(
                     "cannot make {}, where the copy of the workspace belongs: {error}; give this user \
                      write access",

@@ -124,7 +124,10 @@ fn with_hunks(
         (None, None) => return Ok(target.clone()),
     };
     let changed = folder.workspace.with_content(&target, path, &content);
-    Ok(changed.map_err(failed)?.unwrap_or(target))
+    // Anything else than a part of a file would be more than the user chose.
+    changed
+        .map_err(failed)?
+        .ok_or_else(|| not_changed(&named()))
 }
 
 /// Whether all hunks of a deletion were chosen.
