@@ -14,7 +14,7 @@ def on_the_command_line(bench):
     (work / "a").write_text("1\n")
     (work / "b").write_text("2\n")
     script = f"pwd; echo one > a; rm b; mkdir new; echo x > new/c; echo no > {work}/outside"
-    _model(bench, script)
+    _model(bench, script, "mv b renamed")
     # The folders of this check are in /tmp, which commands may write by default.
     scratch = [f"-csandbox_workspace_write.exclude_{it}=true" for it in ("slash_tmp", "tmpdir_env_var")]
     command = [bench.raddle, "exec", *scratch, "--workspace", "copy", "-s", "workspace-write", "go"]
@@ -45,6 +45,21 @@ def on_the_command_line(bench):
         code, out, err = _raddle(bench, "apply", "--undo")
         require_equal(f"the exit code of the undo ({out} {err})", code, 0)
         require_equal("the folder after the undo", _files(work), expected)
+    # The user reverses an apply by hand, so there is nothing to undo.
+    code, out, err = _raddle(bench, "apply", "--yes", "a")
+    require_equal(f"the exit code ({err})", code, 0)
+    (work / "a").write_text("1\n")
+    code, out, err = _raddle(bench, "apply", "--undo")
+    require_equal("the exit code without an apply to undo", code, 1)
+    require("there is nothing applied" in err, f"it printed {err!r}")
+
+    # Of a renamed file, the old path is in conflict.
+    code, out, err = run_client(bench, command, bench.environment())
+    require_equal(f"the exit code ({err})", code, 0)
+    (work / "b").write_text("mine, later\n")
+    code, out, err = _raddle(bench, "apply", "--yes", "--overwrite", "b")
+    require_equal(f"the exit code ({out} {err})", code, 0)
+    require_equal("the folder", _files(work), {"a": "1\n", "renamed": "mine\n"})
 
 
 def of_a_client(bench):

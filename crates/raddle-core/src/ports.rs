@@ -45,8 +45,8 @@ pub use tools::{
 };
 pub use webhook::{Webhook, WebhookDecision, WebhookError, WebhookRequest};
 pub use workspace_copies::{
-    ApplyChanges, CopyChanges, CopyError, CopyOverlap, FileToApply, HunkToApply, NoWorkspaceCopies,
-    ThreadFolder, WorkspaceCopies, WorkspaceCopy,
+    ApplyChanges, CopyChanges, CopyError, CopyOverlap, CreatedCopy, FileToApply, HunkToApply,
+    NoWorkspaceCopies, ThreadFolder, WorkspaceCopies, WorkspaceCopy,
 };
 
 use std::future::Future;

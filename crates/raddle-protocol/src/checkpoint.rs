@@ -228,6 +228,8 @@ open_enum! {
         /// The author of the change is not known: the server died, or another thread worked in the
         /// same folder at the same time.
         AuthorUnknown = "authorUnknown",
+        /// Git runs or reads the file, such as a hook, and the sandbox lets no command write it.
+        ControlsGit = "controlsGit",
     }
 }
 
@@ -247,6 +249,8 @@ pub struct WorkspaceDiff {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileDiff {
+    /// Identifies the change: another path, mode, kind or content is another change.
+    pub change_id: String,
     /// Path after the change, or before it if the file was deleted; relative to the folder.
     pub path: String,
     /// Path before the change; null unless the file was renamed.

@@ -71,9 +71,9 @@ pub struct ThreadWorkspaceApplyParams {
 pub struct FileToApply {
     /// Path as in the diff of `thread/workspace/read`.
     pub path: String,
-    /// The `resultHash` that the diff had. If the copy has another content now, the request is
-    /// rejected and nothing is applied. Null accepts any content.
-    pub result_hash: Option<String>,
+    /// The `changeId` that the diff had. If the change is another one now, the request is rejected
+    /// and nothing is applied. Null accepts any change of the path.
+    pub change_id: Option<String>,
     /// Hunks to apply; null applies the whole change.
     pub hunks: Option<Vec<HunkToApply>>,
 }

@@ -83,6 +83,9 @@ struct Inner {
     deleted: Mutex<HashSet<ThreadId>>,
     /// Log entries of the turns that are tracked now.
     open: Mutex<HashMap<TurnKey, LogEntry>>,
+    /// The newest id of a checkpoint of each thread. A turn in a copy and an apply to its origin may
+    /// need one at the same time.
+    newest_ids: Mutex<HashMap<ThreadId, u64>>,
 }
 
 type SharedFolder = Arc<Mutex<Option<TrackedFolder>>>;
@@ -113,6 +116,7 @@ impl FileCheckpoints {
             windows: SharedWindows::default(),
             deleted: Mutex::default(),
             open: Mutex::default(),
+            newest_ids: Mutex::default(),
         };
         Self {
             inner: Arc::new(inner),
@@ -318,19 +322,19 @@ impl Inner {
     fn forget(&self, thread: ThreadId) -> Result<(), CheckpointError> {
         let mut deleted = locked(&self.deleted);
         deleted.insert(thread);
-        self.logs.remove(thread).map_err(view::disk_failed)
+        locked(&self.newest_ids).remove(&thread);
+        self.logs.remove(thread).map_err(view::disk_failed)?;
+        self.copies().leave(thread)
     }
 
     fn next_id(&self, thread: ThreadId) -> Result<u64, CheckpointError> {
+        let mut newest_ids = locked(&self.newest_ids);
+        let known = newest_ids.get(&thread).copied();
         let entries = self.logs.read(thread).map_err(view::disk_failed)?;
-        let open = locked(&self.open);
-        let of_thread = open.iter().filter(|((it, _), _)| *it == thread);
-        let open = of_thread.map(|(_, it)| it.id).max();
-        Ok(entries
-            .last()
-            .map(|it| it.id)
-            .max(open)
-            .map_or(1, |it| it + 1))
+        let logged = entries.iter().map(|it| it.id).max();
+        let id = known.max(logged).unwrap_or_default() + 1;
+        newest_ids.insert(thread, id);
+        Ok(id)
     }
 
     /// Returns the log of a thread. What a dead server left open is completed first.
@@ -359,6 +363,9 @@ impl Inner {
                 && (newest.state != LogState::Open || self.is_open(thread, &newest))
             {
                 return Ok((newest, false));
+            }
+            if entry.turn.is_none() {
+                return Ok((restore::completed(folder, entry.clone())?, true));
             }
             let mut changes = load(folder, entry)?;
             let base = entry.base.as_deref().and_then(snapshot_id);
@@ -510,8 +517,9 @@ impl Checkpoints for FileCheckpoints {
     }
 }
 
-/// Removes the checkpoints of a thread that was deleted without a server. `folder`: that of
-/// [`CheckpointOptions`].
-pub fn remove_checkpoints(folder: &Path, thread: ThreadId) -> std::io::Result<()> {
-    Logs::of(folder).remove(thread)
+/// Removes the checkpoints of a thread that was deleted without a server. Its copy of the workspace
+/// stays.
+pub fn remove_checkpoints(folders: &CopyFolders, thread: ThreadId) -> std::io::Result<()> {
+    Logs::of(&folders.checkpoints).remove(thread)?;
+    folders.leave(thread).map_err(std::io::Error::other)
 }

@@ -136,6 +136,20 @@ impl ProposedFile<'_> {
 }
 
 impl FileChange {
+    /// Returns an id that follows from both sides: their paths, kinds, modes and contents.
+    pub fn id(&self) -> ContentHash {
+        let mut bytes = Vec::new();
+        for side in [&self.before, &self.after] {
+            if let Some(FileSide { path, entry }) = side {
+                let (kind, mode, hash) = (entry.kind, entry.mode, entry.hash);
+                bytes.extend_from_slice(path.as_bytes());
+                bytes.extend_from_slice(format!("\0{kind:?} {mode:o} {hash}").as_bytes());
+            }
+            bytes.push(0);
+        }
+        ContentHash::of(&bytes)
+    }
+
     /// Compares a file with a proposed one, without a snapshot; `None` if they are equal.
     pub fn proposed(
         before: Option<ProposedFile<'_>>,

@@ -165,8 +165,11 @@ impl Snapshot {
         }
         // A look at a named path is also one at each folder above it: this one was absent then.
         let is_named = || {
-            let mut named = self.named.iter();
-            named.any(|it| path.is_within(it) || it.is_within(path))
+            let above = std::iter::successors(Some(path.clone()), WorkspacePath::parent);
+            // Everything in a folder follows its path with a slash at the end.
+            let mut within = self.named.range(WorkspacePath::join(Some(path), b"")..);
+            above.into_iter().any(|it| self.named.contains(&it))
+                || within.next().is_some_and(|it| it.is_within(path))
         };
         let mut gaps = self.gaps.iter().filter(|gap| {
             let within = |it: &WorkspacePath| is_within(path.as_bytes(), it.as_bytes());

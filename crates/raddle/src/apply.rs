@@ -8,9 +8,9 @@ use raddle_client::Client;
 use raddle_console::print_lines;
 use raddle_core::ThreadId;
 use raddle_protocol::{
-    Checkpoint, FileConflict, FileDiff, FileToApply, RestoreScope, ThreadCheckpointRestoreParams,
-    ThreadWorkspaceApplyParams, ThreadWorkspaceReadParams, ThreadWorkspaceReadResponse,
-    WorkspaceMode, WorkspaceOverlap, methods,
+    Checkpoint, FileConflict, FileConflictReason, FileDiff, FileToApply, RestoreScope,
+    ThreadCheckpointRestoreParams, ThreadWorkspaceApplyParams, ThreadWorkspaceReadParams,
+    ThreadWorkspaceReadResponse, WorkspaceMode, WorkspaceOverlap, methods,
 };
 
 use crate::cli::Apply;
@@ -100,7 +100,7 @@ async fn apply(client: &Client, thread: ThreadId, args: &Apply) -> Result<ExitCo
     }
     let files = chosen.iter().map(|it| FileToApply {
         path: it.path.clone(),
-        result_hash: it.result_hash.clone(),
+        change_id: Some(it.change_id.clone()),
         hunks: None,
     });
     let params = ThreadWorkspaceApplyParams {
@@ -119,28 +119,31 @@ async fn apply(client: &Client, thread: ThreadId, args: &Apply) -> Result<ExitCo
     Ok(status(done.applied.len(), &done.conflicts))
 }
 
-/// Undoes the last apply that was not undone.
+/// Undoes the last apply that was not undone. One that the user reversed by hand is passed over.
 async fn undo(client: &Client, thread: ThreadId) -> Result<ExitCode> {
     let checkpoints = not_reversed(checkpoints(client, thread).await?);
     let is_apply = |it: &&Checkpoint| {
         it.turn_id.is_none() && it.restored_checkpoint_id.is_none() && it.changed_files > 0
     };
-    let Some(applied) = checkpoints.iter().find(is_apply) else {
-        log::print_line(&format!("nothing was applied from {thread}"));
-        return Ok(ExitCode::FAILURE);
-    };
-    let params = ThreadCheckpointRestoreParams {
-        thread_id: thread,
-        checkpoint_id: applied.id.clone(),
-        what: RestoreScope::Files,
-        overwrite: None,
-        client_request_id: None,
-    };
-    let done = client.call::<methods::ThreadCheckpointRestore>(params);
-    let done = done.await.context("the files were not restored")?;
-    print_lines(undo::listed(&done.restored, &done.conflicts))?;
-    log::print_line(&format!("restored {}", count(done.restored.len())));
-    Ok(status(done.restored.len(), &done.conflicts))
+    for applied in checkpoints.iter().filter(is_apply) {
+        let params = ThreadCheckpointRestoreParams {
+            thread_id: thread,
+            checkpoint_id: applied.id.clone(),
+            what: RestoreScope::Files,
+            overwrite: None,
+            client_request_id: None,
+        };
+        let done = client.call::<methods::ThreadCheckpointRestore>(params);
+        let done = done.await.context("the files were not restored")?;
+        if done.restored.is_empty() && done.conflicts.is_empty() {
+            continue;
+        }
+        print_lines(undo::listed(&done.restored, &done.conflicts))?;
+        log::print_line(&format!("restored {}", count(done.restored.len())));
+        return Ok(status(done.restored.len(), &done.conflicts));
+    }
+    log::print_line(&format!("there is nothing applied from {thread} to undo"));
+    Ok(ExitCode::FAILURE)
 }
 
 /// Whether a file is to be applied.
@@ -150,11 +153,15 @@ fn is_chosen(file: &FileDiff, args: &Apply) -> bool {
 
 /// Returns a path of the command line that no chosen change has.
 fn unknown<'a>(read: &ThreadWorkspaceReadResponse, args: &'a Apply) -> Option<&'a String> {
-    let is_change = |path: &&String| !read.diff.files.iter().any(|it| it.path == **path);
-    let is_chosen = |path: &&String| args.files.is_empty() || args.files.contains(path);
-    let unknown = args.files.iter().find(is_change);
-    let overwrite = args.overwrite.iter();
-    unknown.or_else(|| overwrite.clone().find(|it| is_change(it) || !is_chosen(it)))
+    let is_unknown = |path: &&String| !read.diff.files.iter().any(|it| it.path == **path);
+    let unknown = args.files.iter().find(is_unknown);
+    // Of a renamed file, the old path may be in conflict too.
+    let has_path = |file: &FileDiff, path: &String| {
+        file.path == *path || file.previous_path.as_ref() == Some(path)
+    };
+    let chosen = read.diff.files.iter().filter(|it| is_chosen(it, args));
+    let mut overwrite = args.overwrite.iter();
+    unknown.or_else(|| overwrite.find(|path| !chosen.clone().any(|it| has_path(it, path))))
 }
 
 /// Returns a line for each file. A path is shown with its escapes, so it cannot look like two lines.
@@ -184,8 +191,12 @@ fn warnings(read: &ThreadWorkspaceReadResponse) -> Vec<String> {
 }
 
 fn conflict(it: &FileConflict) -> String {
+    let reason = match it.reason {
+        FileConflictReason::ControlsGit => "git runs or reads it",
+        _ => "it changed here too",
+    };
     format!(
-        "  conflict: {} stays as it is, because it changed here too; --overwrite applies it",
+        "  conflict: {} stays as it is, because {reason}; --overwrite applies it",
         one_line(&it.path)
     )
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use raddle_console::print_lines;
+use raddle_core::ThreadId;
 use raddle_tools::{CopyFolders, PruneSummary, RetentionLimits, prune_checkpoints};
 
 use crate::cli::Gc;
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &Gc) -> Result<ExitCode> {
     let left = left.context("cannot find out which copies of workspaces are left")?;
     if !left.is_empty() {
         log::print_line(
-            "these copies of workspaces belong to deleted threads; remove those that you do not need:",
+            "no thread uses these copies of workspaces; remove those that you do not need:",
         );
         print_lines(left.iter().map(|it| format!("  {}", it.display())))?;
     }
@@ -62,14 +63,13 @@ pub(crate) fn run(args: &Gc) -> Result<ExitCode> {
     })
 }
 
-/// Returns the copies whose thread is not stored.
+/// Returns the copies of which no thread is stored, neither that for which it was made nor a fork.
 fn left_copies(folders: &CopyFolders) -> Result<Vec<PathBuf>> {
     let copies = folders.all();
-    let stored = thread::stored(copies.iter().map(|(thread, _)| *thread).collect())?;
-    let left = copies
-        .into_iter()
-        .filter(|(thread, _)| !stored.contains(thread));
-    Ok(left.map(|(_, copy)| copy).collect())
+    let stored = thread::stored(copies.values().flatten().copied().collect())?;
+    let is_used = |threads: &[ThreadId]| threads.iter().any(|it| stored.contains(it));
+    let left = copies.into_iter().filter(|(_, it)| !is_used(it));
+    Ok(left.map(|(copy, _)| copy).collect())
 }
 
 fn workspaces(count: usize) -> String {

@@ -191,11 +191,25 @@ pub(crate) fn copy_folders(home: &Path) -> CopyFolders {
 }
 
 /// The folder of a home's copies of workspaces. It is beside the home, because commands do not see
-/// what is in it.
+/// what is in it. No link leads to it, because one could be replaced.
 fn copies_folder(home: &Path) -> PathBuf {
-    let mut folder = home.as_os_str().to_owned();
+    let mut folder = real(home).into_os_string();
     folder.push("-copies");
     folder.into()
+}
+
+/// Returns a path without links. Its end need not exist.
+fn real(path: &Path) -> PathBuf {
+    let existing = path.ancestors().find_map(|it| {
+        let real = it.canonicalize().ok()?;
+        Some((real, path.strip_prefix(it).ok()?))
+    });
+    match existing {
+        // Joining nothing would add a slash.
+        Some((real, rest)) if rest.as_os_str().is_empty() => real,
+        Some((real, rest)) => real.join(rest),
+        None => path.to_owned(),
+    }
 }
 
 /// The configuration and the rules for commands.
@@ -539,5 +553,26 @@ impl Blobs for LazyJournal {
 
     fn get(&self, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
         Box::pin(async move { self.opened().await?.get(blob).await })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_link_leads_to_the_copies() {
+        let top = tempfile::TempDir::new().expect("a folder");
+        let top = top.path().canonicalize().expect("a path");
+        std::fs::create_dir(top.join("real")).expect("a folder");
+        std::os::unix::fs::symlink("real", top.join("link")).expect("a link");
+        for (home, expected) in [
+            ("real/home", "real/home-copies"),
+            ("link/home", "real/home-copies"),
+            ("link/new/home", "real/new/home-copies"),
+            ("link", "real-copies"),
+        ] {
+            assert_eq!(copies_folder(&top.join(home)), top.join(expected), "{home}");
+        }
     }
 }

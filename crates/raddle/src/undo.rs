@@ -110,6 +110,7 @@ pub(crate) fn listed<'a>(
         let reason = match &it.reason {
             FileConflictReason::Changed => "it changed since",
             FileConflictReason::AuthorUnknown => "the author of a change is not known",
+            FileConflictReason::ControlsGit => "git runs or reads it",
             FileConflictReason::Unrecognized(reason) => reason,
         };
         format!(

@@ -157,6 +157,8 @@ pub enum ConflictReason {
     /// The author of the change is not known: the server died, or another thread worked in the
     /// same folder at the same time.
     AuthorUnknown,
+    /// Git runs or reads the file, and the sandbox lets no command write it.
+    ControlsGit,
 }
 
 /// The changes of some checkpoints.
@@ -173,6 +175,8 @@ pub struct CheckpointDiff {
 /// A changed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDiff {
+    /// Identifies the change: paths, kinds, modes and contents.
+    pub id: String,
     /// Path after the change, or before it if the file was deleted; relative to the workspace.
     pub path: String,
     /// Path before the change, if the file was renamed.

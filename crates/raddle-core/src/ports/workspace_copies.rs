@@ -10,12 +10,20 @@ use crate::ThreadId;
 ///
 /// A copy is made for one thread. Its forks work in the same copy.
 pub trait WorkspaceCopies: fmt::Debug + Send + Sync {
-    /// Copies the workspace around a folder for a new thread. Returns where the folder is in the
-    /// copy. A copy that was made for this thread before is used again.
-    fn create(&self, thread: ThreadId, folder: String) -> BoxFuture<'_, Result<String, CopyError>>;
+    /// Copies the workspace around a folder for a new thread. A copy that was made for this thread
+    /// before is used again, unless the thread was deleted.
+    fn create(
+        &self,
+        thread: ThreadId,
+        folder: String,
+    ) -> BoxFuture<'_, Result<CreatedCopy, CopyError>>;
 
-    /// Removes the copy of a thread that did not start.
+    /// Removes the copy of a thread that did not start. Only for the caller that made the copy: an
+    /// agent may have worked in an older one.
     fn abandon(&self, thread: ThreadId) -> BoxFuture<'_, Result<(), CopyError>>;
+
+    /// Notes that a fork works in the copy of another thread, if that one has a copy.
+    fn fork(&self, from: ThreadFolder, to: ThreadId) -> BoxFuture<'_, Result<(), CopyError>>;
 
     /// Returns where paths of the user's folder are in the copy in which a thread works. Paths
     /// elsewhere are left out, and all of them if it works in none.
@@ -42,7 +50,16 @@ pub trait WorkspaceCopies: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'_, Result<FileRestore, CopyError>>;
 }
 
-/// A thread and its working directory, by which a fork finds its copy.
+/// A folder in the copy of a new thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreatedCopy {
+    /// Where the folder is in the copy.
+    pub path: String,
+    /// Whether the copy was made now.
+    pub is_new: bool,
+}
+
+/// A thread and its working directory, by which an ephemeral fork finds its copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadFolder {
     /// The thread.
@@ -107,8 +124,8 @@ pub struct ApplyChanges {
 pub struct FileToApply {
     /// Path, relative to the workspace.
     pub path: String,
-    /// SHA-256 of the content in the copy that the user saw; `None` accepts any.
-    pub result: Option<String>,
+    /// Id of the change that the user saw; `None` accepts any.
+    pub change: Option<String>,
     /// The hunks to apply; `None` applies the whole change.
     pub hunks: Option<Vec<HunkToApply>>,
 }
@@ -147,12 +164,16 @@ pub enum CopyError {
 pub struct NoWorkspaceCopies;
 
 impl WorkspaceCopies for NoWorkspaceCopies {
-    fn create(&self, _: ThreadId, _: String) -> BoxFuture<'_, Result<String, CopyError>> {
+    fn create(&self, _: ThreadId, _: String) -> BoxFuture<'_, Result<CreatedCopy, CopyError>> {
         let error = CopyError::CannotCopy("this server makes no copies of workspaces".to_owned());
         Box::pin(std::future::ready(Err(error)))
     }
 
     fn abandon(&self, _: ThreadId) -> BoxFuture<'_, Result<(), CopyError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn fork(&self, _: ThreadFolder, _: ThreadId) -> BoxFuture<'_, Result<(), CopyError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 

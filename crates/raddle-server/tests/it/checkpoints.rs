@@ -191,6 +191,7 @@ pub fn hash(content: &str) -> String {
 pub fn file_diff(path: String, before: Option<String>, after: Option<String>) -> FileDiff {
     let mode = |content: &Option<String>| content.as_ref().map(|_| "100644".to_owned());
     FileDiff {
+        id: hash(&format!("{path} {before:?} {after:?}")),
         previous_path: None,
         kind: match (&before, &after) {
             (None, _) => FileDiffKind::Added,

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use raddle_core::ThreadId;
 use raddle_core::ports::{
     ApplyChanges, BoxFuture, CheckpointDiff, ConflictReason, CopyChanges, CopyError, CopyOverlap,
-    FileConflict, FileRestore, RestoreEffect, RestoredFile, ThreadFolder, WorkspaceCopies,
-    WorkspaceCopy,
+    CreatedCopy, FileConflict, FileRestore, RestoreEffect, RestoredFile, ThreadFolder,
+    WorkspaceCopies, WorkspaceCopy,
 };
 
 use crate::checkpoints::{file_diff, hash, read, unified};
@@ -160,8 +160,17 @@ fn files(folder: &PathBuf) -> BTreeMap<String, String> {
 }
 
 impl WorkspaceCopies for ScriptedCopies {
-    fn create(&self, thread: ThreadId, folder: String) -> BoxFuture<'_, Result<String, CopyError>> {
-        Box::pin(ready(self.created(thread, &folder)))
+    fn create(
+        &self,
+        thread: ThreadId,
+        folder: String,
+    ) -> BoxFuture<'_, Result<CreatedCopy, CopyError>> {
+        let path = self.created(thread, &folder);
+        Box::pin(ready(path.map(|path| CreatedCopy { path, is_new: true })))
+    }
+
+    fn fork(&self, _: ThreadFolder, _: ThreadId) -> BoxFuture<'_, Result<(), CopyError>> {
+        Box::pin(ready(Ok(())))
     }
 
     fn abandon(&self, thread: ThreadId) -> BoxFuture<'_, Result<(), CopyError>> {

@@ -10,9 +10,11 @@
 //! THREAD/copy.json   the user's folder; written last, so a copy without it is incomplete
 //! ```
 //!
+//! Of a fork there is only `copy.json`, with the thread in whose copy it works.
+//!
 //! To apply changes is a restore in the user's folder, to the state of the copy. So it has the same
-//! transaction, and a checkpoint by which it can be undone. A file of the user that has neither the
-//! copied state nor one that was applied is a conflict. The contents are in the store of the user's
+//! transaction, and a checkpoint by which it can be undone. A file of the user that has another state
+//! than the copied or the last applied one is a conflict. The contents are in the store of the user's
 //! folder.
 //!
 //! Nothing here removes a copy in which an agent has worked.
@@ -28,14 +30,16 @@ use std::path::{Path, PathBuf};
 use raddle_core::ThreadId;
 use raddle_core::ports::{
     ApplyChanges, BoxFuture, CheckpointDiff, CheckpointError, ConflictReason, CopyChanges,
-    CopyError, CopyOverlap, FileConflict, FileRestore, ThreadFolder, WorkspaceCopies,
+    CopyError, CopyOverlap, CreatedCopy, FileConflict, FileRestore, ThreadFolder, WorkspaceCopies,
     WorkspaceCopy,
 };
+use raddle_sandbox::git_control_paths;
 use raddle_workspace::{
-    CopyLimits, DiffLimits, RestoreRequest, Snapshot, WorkspaceDiff, WorkspacePath, copy_folder,
+    CopyLimits, DiffLimits, FileEntry, RestoreRequest, Snapshot, WorkspaceDiff, WorkspacePath,
+    copy_folder,
 };
 
-use self::applied::{AppliedStates, FileState, Relation};
+use self::applied::{AppliedLine, AppliedStates, FileState, Relation};
 use self::record::{CopyFiles, Record};
 use self::selection::Target;
 use super::change_set::ChangeSet;
@@ -49,12 +53,25 @@ use super::{FileCheckpoints, Inner, view};
 const COMPARED_MAX: usize = 16;
 
 impl WorkspaceCopies for FileCheckpoints {
-    fn create(&self, thread: ThreadId, folder: String) -> BoxFuture<'_, Result<String, CopyError>> {
+    fn create(
+        &self,
+        thread: ThreadId,
+        folder: String,
+    ) -> BoxFuture<'_, Result<CreatedCopy, CopyError>> {
         self.blocking(move |inner| create(inner, thread, Path::new(&folder)))
     }
 
     fn abandon(&self, thread: ThreadId) -> BoxFuture<'_, Result<(), CopyError>> {
         self.blocking(move |inner| Ok(inner.copies().files(thread).remove()?))
+    }
+
+    fn fork(&self, from: ThreadFolder, to: ThreadId) -> BoxFuture<'_, Result<(), CopyError>> {
+        self.blocking(move |inner| {
+            let Some((files, record)) = inner.find_copy(&from)? else {
+                return Ok(());
+            };
+            Ok(inner.copies().share(&files, &record, to)?)
+        })
     }
 
     fn resolve(
@@ -86,7 +103,7 @@ impl WorkspaceCopies for FileCheckpoints {
 }
 
 impl Inner {
-    fn copies(&self) -> CopyFolders {
+    pub(super) fn copies(&self) -> CopyFolders {
         CopyFolders {
             checkpoints: self.options.folder.clone(),
             copies: self.options.copies.clone(),
@@ -99,8 +116,7 @@ impl Inner {
         let around = Path::new(&at.cwd).strip_prefix(&copies.copies).ok();
         let around = around.and_then(|it| it.iter().next()?.to_str()?.parse().ok());
         for thread in std::iter::once(at.thread).chain(around) {
-            let files = copies.files(thread);
-            let Some(record) = files.record()? else {
+            let Some((files, record)) = copies.find(thread)? else {
                 continue;
             };
             if self.is_too_wide(record.origin()) {
@@ -124,8 +140,8 @@ impl Inner {
     }
 }
 
-/// Copies the workspace around a folder. Returns where the folder is in the copy.
-fn create(inner: &Inner, thread: ThreadId, folder: &Path) -> Result<String, CopyError> {
+/// Copies the workspace around a folder.
+fn create(inner: &Inner, thread: ThreadId, folder: &Path) -> Result<CreatedCopy, CopyError> {
     if !(inner.options.is_enabled)() {
         return Err(CheckpointError::Disabled.into());
     }
@@ -144,11 +160,22 @@ fn create(inner: &Inner, thread: ThreadId, folder: &Path) -> Result<String, Copy
         ));
     };
     let files = inner.copies().files(thread);
-    // The response of an earlier start was lost. An agent may have worked in its copy.
     if let Some(record) = files.record()? {
-        let known = record.copy(&files).path_in_copy(text);
-        return known.ok_or_else(|| {
+        let copy = record.copy(&files);
+        if record.is_left() {
+            return Err(cannot(format!(
+                "a deleted thread with the same `clientRequestId` left its copy in {}: use another one",
+                copy.folder
+            )));
+        }
+        // The server died in an earlier start, before the thread was stored.
+        let path = copy.path_in_copy(text);
+        let path = path.ok_or_else(|| {
             cannot("the thread has a copy of another folder; start another thread".to_owned())
+        });
+        return Ok(CreatedCopy {
+            path: path?,
+            is_new: false,
         });
     }
     let around = inner.workspace_around(&real);
@@ -160,9 +187,19 @@ fn create(inner: &Inner, thread: ThreadId, folder: &Path) -> Result<String, Copy
     let made = made.inspect_err(|_| {
         let _ = files.remove();
     })?;
-    let made = made.ok_or_else(|| cannot("its own rules ignore it".to_owned()))?;
+    let made = made.ok_or_else(|| {
+        let _ = files.remove();
+        cannot("its own rules ignore it".to_owned())
+    })?;
     let path = made.path_in_copy(text);
-    path.ok_or_else(|| cannot("it was moved while it was copied; try again".to_owned()))
+    let path = path.ok_or_else(|| {
+        let _ = files.remove();
+        cannot("it was moved while it was copied; try again".to_owned())
+    });
+    Ok(CreatedCopy {
+        path: path?,
+        is_new: true,
+    })
 }
 
 /// Makes a copy of a workspace; `None` if its rules ignore the folder in it.
@@ -216,8 +253,8 @@ struct CopyState {
     changes: ChangeSet,
     /// Changed paths that the user's folder does not have.
     pending: BTreeSet<WorkspacePath>,
-    /// Those of them that the user changed too.
-    conflicts: BTreeSet<WorkspacePath>,
+    /// Those of them that are applied only if they are named.
+    conflicts: BTreeMap<WorkspacePath, ConflictReason>,
     /// State of the copy when it was made.
     copied: Snapshot,
     /// State of the whole copy.
@@ -227,12 +264,13 @@ struct CopyState {
 impl CopyState {
     /// Looks at the copy and at the changed paths of the user's folder.
     fn look(
+        inner: &Inner,
         folder: &mut TrackedFolder,
         files: &CopyFiles,
         record: &Record,
     ) -> Result<Self, CopyError> {
         let copied = Snapshot::open(&files.copied()).map_err(failed)?;
-        let applied = AppliedStates::load(&files.applied())?;
+        let applied = AppliedStates::load(&files.applied(), |it| inner.logs.read(it))?;
         let last = Snapshot::open(&files.seen()).unwrap_or_else(|_| copied.clone());
         let seen = folder
             .workspace
@@ -246,18 +284,27 @@ impl CopyState {
         // Nothing is known of a path that the agent made unreadable: it is not deleted.
         changed.retain(|it| seen.covers(it) && copied.covers(it));
         let origin = folder.look_now(&changed).map_err(failed)?;
-        let (mut pending, mut conflicts) = (BTreeSet::new(), BTreeSet::new());
+        let control_paths = git_control_paths(record.origin());
+        let controls_git = |path: &WorkspacePath| {
+            let path = record.origin().join(path.as_path());
+            control_paths.iter().any(|it| path.starts_with(it))
+        };
+        let (mut pending, mut conflicts) = (BTreeSet::new(), BTreeMap::new());
         for path in changed {
             let state = |it: &Snapshot| it.entry(&path)?.leaf().map(FileState::from);
             let [was, is, now] = [&copied, &seen, &origin].map(state);
             match applied.relation(&path, was, is, now) {
-                Relation::Applied => {}
-                Relation::Pending => drop(pending.insert(path)),
+                Relation::Applied => continue,
+                // The sandbox lets no command write it there. That holds for the copy too.
+                _ if controls_git(&path) => {
+                    conflicts.insert(path.clone(), ConflictReason::ControlsGit);
+                }
+                Relation::Pending => {}
                 Relation::Conflict => {
-                    conflicts.insert(path.clone());
-                    pending.insert(path);
+                    conflicts.insert(path.clone(), ConflictReason::Changed);
                 }
             }
+            pending.insert(path);
         }
         let changes = ChangeSet {
             after: origin.with_paths_of(&seen, &pending),
@@ -280,14 +327,15 @@ impl CopyState {
     }
 
     fn conflicts(&self) -> Vec<FileConflict> {
-        let conflicts = self.conflicts.iter().map(|it| self.conflict(it));
+        let conflicts = self.conflicts.keys().map(|it| self.conflict(it));
         conflicts.collect()
     }
 
     fn conflict(&self, path: &WorkspacePath) -> FileConflict {
+        let reason = self.conflicts.get(path).copied();
         let states = [&self.copied, &self.seen, &self.changes.before];
         let states = states.map(|snapshot| snapshot.entry(path));
-        conflict(path, states, ConflictReason::Changed)
+        conflict(path, states, reason.unwrap_or(ConflictReason::Changed))
     }
 }
 
@@ -301,7 +349,7 @@ fn changes(
         return Ok(None);
     };
     let (mut changes, pending) = inner.with_folder(record.origin(), |folder| {
-        let state = CopyState::look(folder, &files, &record)?;
+        let state = CopyState::look(inner, folder, &files, &record)?;
         let diff = CheckpointDiff {
             gaps: view::gaps(state.seen.gaps()),
             ..view::described(&state.diff(folder)?, &state.changes)
@@ -329,16 +377,16 @@ fn overlaps(
 ) -> Vec<CopyOverlap> {
     let copies = inner.copies();
     let others = copies.threads().into_iter().filter_map(|thread| {
-        let other = copies.files(thread);
-        let record_of_other = other.record().ok()??;
-        let is_related = other != *files && record_of_other.origin() == record.origin();
+        let (other, record_of_other) = copies.find(thread).ok()??;
+        let is_own = other == copies.files(thread);
+        let is_related = is_own && other != *files && record_of_other.origin() == record.origin();
         is_related.then_some((thread, other, record_of_other))
     });
     let overlaps = others
         .take(COMPARED_MAX)
         .filter_map(|(thread, files, record)| {
             let looked = inner.with_folder(record.origin(), |folder| {
-                CopyState::look(folder, &files, &record)
+                CopyState::look(inner, folder, &files, &record)
             });
             let state = looked.inspect_err(|error| {
                 tracing::debug!(%thread, %error, "a copy of the same folder is not compared");
@@ -374,15 +422,19 @@ fn apply_once(
 ) -> Result<FileRestore, CopyError> {
     inner.with_folder(record.origin(), |folder| {
         let _idle = claim_idle(folder)?;
-        let state = CopyState::look(folder, files, record)?;
+        let state = CopyState::look(inner, folder, files, record)?;
         let overwrite = request.overwrite.iter().map(|path| {
             let parsed = WorkspacePath::new(path).filter(|it| state.pending.contains(it));
             parsed.ok_or_else(|| selection::not_changed(path))
         });
         let overwrite = overwrite.collect::<Result<BTreeSet<_>, _>>()?;
-        let Target { snapshot, paths } = selection::target(folder, &state, request)?;
+        let Target {
+            snapshot,
+            paths,
+            replaced,
+        } = selection::target(folder, &state, request)?;
         let is_kept =
-            |it: &&WorkspacePath| state.conflicts.contains(*it) && !overwrite.contains(*it);
+            |it: &&WorkspacePath| state.conflicts.contains_key(*it) && !overwrite.contains(*it);
         let conflicts = paths.iter().filter(is_kept);
         let conflicts: Vec<FileConflict> = conflicts.map(|it| state.conflict(it)).collect();
         let paths = paths.iter().filter(|it| !is_kept(it)).cloned().collect();
@@ -398,16 +450,17 @@ fn apply_once(
             conflicts: conflicts.into_iter().chain(of_plan).collect(),
             plan,
         };
-        // First: a state that was not reached is only one more by which the file may be known.
-        let steps = planned.plan.steps.iter();
-        applied::append(&files.applied(), steps)?;
-        Ok(carry_out(
-            inner,
-            thread,
-            folder,
-            &planned,
-            RestoreSource::Copy,
-        )?)
+        let source = RestoreSource::Copy;
+        let applied = carry_out(inner, thread, folder, &planned, source, |checkpoint| {
+            let lines = planned.plan.steps.iter().map(|it| {
+                let is_part = it.then != state.seen.entry(&it.path).and_then(FileEntry::leaf);
+                let has_edits = state.conflicts.contains_key(&it.path);
+                let is_edited = is_part && (has_edits || replaced.contains(&it.path));
+                AppliedLine::new(thread, checkpoint, it, is_edited)
+            });
+            applied::append(&files.applied(), lines)
+        });
+        Ok(applied?)
     })
 }
 
@@ -423,28 +476,40 @@ pub struct CopyFolders {
 impl CopyFolders {
     /// Returns the copy that was made for a thread.
     pub fn copy_of(&self, thread: ThreadId) -> Option<PathBuf> {
-        let files = self.files(thread);
-        let record = files.record().ok()??;
+        let (files, record) = self.find(thread).ok()??;
         Some(files.copy(&record))
     }
 
-    /// Returns all threads for which copies were made, with the folders of the copies, the newest
-    /// first. A copy may be incomplete.
-    pub fn all(&self) -> Vec<(ThreadId, PathBuf)> {
-        let threads = self.threads().into_iter();
-        threads.map(|it| (it, self.files(it).work)).collect()
+    /// Returns all copies: the folder of each, with the threads that work in it. A copy may be
+    /// incomplete.
+    pub fn all(&self) -> BTreeMap<PathBuf, Vec<ThreadId>> {
+        let mut copies: BTreeMap<PathBuf, Vec<ThreadId>> = BTreeMap::new();
+        for thread in self.threads() {
+            let found = self.find(thread).ok().flatten();
+            let files = found.map_or_else(|| self.files(thread), |(files, _)| files);
+            copies.entry(files.work).or_default().push(thread);
+        }
+        copies
     }
 
-    /// Returns the threads for which copies of this folder were made, or of one around it, the newest
-    /// first.
+    /// Notes that a thread was deleted. Its copy stays.
+    pub(super) fn leave(&self, thread: ThreadId) -> Result<(), CheckpointError> {
+        let files = self.files(thread);
+        match files.record()? {
+            Some(record) => files.write(&record.left()),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the threads that work in copies of this folder, or of one around it, the newest first.
     pub fn threads_of(&self, folder: &Path) -> Vec<ThreadId> {
         let Ok(folder) = fs::canonicalize(folder) else {
             return Vec::new();
         };
         let mut threads = self.threads();
         threads.retain(|it| {
-            let record = self.files(*it).record();
-            record.is_ok_and(|it| it.is_some_and(|it| folder.starts_with(it.origin())))
+            let found = self.find(*it);
+            found.is_ok_and(|it| it.is_some_and(|(_, it)| folder.starts_with(it.origin())))
         });
         threads
     }

@@ -64,6 +64,27 @@ impl LogEntry {
     pub fn has_changes(&self) -> bool {
         self.files > 0 || self.state == LogState::Open
     }
+
+    /// Returns a complete checkpoint without a turn.
+    #[cfg(test)]
+    pub fn sample(id: u64, folder: &str) -> Self {
+        Self {
+            id,
+            turn: None,
+            restored: None,
+            folder: PathBuf::from(folder),
+            at: Timestamp(0),
+            before: String::new(),
+            after: String::new(),
+            files: 1,
+            state: LogState::Complete,
+            is_applied: false,
+            base: None,
+            by_agent: Vec::new(),
+            unknown: Vec::new(),
+            gaps: Vec::new(),
+        }
+    }
 }
 
 /// A path that is not covered; `None` is the workspace itself.

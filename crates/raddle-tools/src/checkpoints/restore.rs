@@ -81,7 +81,7 @@ fn restore_once(
             id: entries[0].id,
             is_applied: entries[0].is_applied,
         };
-        carry_out(inner, thread, folder, &planned, source)
+        carry_out(inner, thread, folder, &planned, source, |_| Ok(()))
     })
 }
 
@@ -110,13 +110,15 @@ pub(super) enum RestoreSource {
     Copy,
 }
 
-/// Carries out a restore, and adds its checkpoint.
+/// Carries out a restore, and adds its checkpoint. `note` is called with the id of the checkpoint
+/// before anything changes.
 pub(super) fn carry_out(
     inner: &Inner,
     thread: ThreadId,
     folder: &mut TrackedFolder,
     planned: &PlannedRestore,
     source: RestoreSource,
+    note: impl FnOnce(u64) -> Result<(), CheckpointError>,
 ) -> Result<FileRestore, CheckpointError> {
     if planned.plan.steps.is_empty() {
         return Ok(planned.result(None));
@@ -141,7 +143,7 @@ pub(super) fn carry_out(
     // The checkpoint comes first: after the death of the process the restore is completed, and
     // must have one.
     let id = inner.next_id(thread)?;
-    let stored = stored_entry(folder, &planned.changes(), LogState::Complete)?;
+    let stored = stored_entry(folder, &planned.changes(), LogState::Open)?;
     let (restored, is_applied) = match source {
         RestoreSource::Checkpoint { id, is_applied } => (Some(id), is_applied),
         RestoreSource::Copy => (None, true),
@@ -154,20 +156,59 @@ pub(super) fn carry_out(
         ..stored
     };
     inner.append(thread, &entry)?;
-    if let Err(error) = restored_or_recovered(folder, &planned.plan)? {
-        // Nothing was restored, so the checkpoint has no changes.
-        let unchanged = LogEntry {
-            after: entry.before.clone(),
-            files: 0,
-            restored: None,
-            ..entry
-        };
-        inner.append(thread, &unchanged)?;
-        return Err(view::failed(error));
+    let done = match note(id) {
+        Ok(()) => restored_or_recovered(folder, &planned.plan)?.map_err(view::failed),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = done {
+        inner.append(thread, &not_restored(entry))?;
+        return Err(error);
     }
-    tracing::info!(%thread, folder = ?folder.root, files = files.len(), conflicts = planned.conflicts.len(), "files were restored");
-    folder.look_now(&planned.paths()).map_err(view::failed)?;
+    let (files, conflicts) = (files.len(), planned.conflicts.len());
+    tracing::info!(%thread, folder = ?folder.root, files, conflicts, "files were restored");
+    // The restore happened, so neither may fail it: the next look completes the checkpoint too.
+    let completed = LogEntry {
+        state: LogState::Complete,
+        ..entry
+    };
+    let noted = inner.append(thread, &completed).err();
+    let looked = folder.look_now(&planned.paths()).map_err(view::failed);
+    for error in noted.into_iter().chain(looked.err()) {
+        tracing::warn!(%thread, folder = ?folder.root, %error, "the checkpoint of a restore is not complete yet");
+    }
     Ok(planned.result(Some(id)))
+}
+
+/// Returns the checkpoint of a restore that did not happen.
+fn not_restored(entry: LogEntry) -> LogEntry {
+    LogEntry {
+        after: entry.before.clone(),
+        files: 0,
+        restored: None,
+        state: LogState::Complete,
+        ..entry
+    }
+}
+
+/// Returns the checkpoint of a restore whose process died. Opening the folder has completed the
+/// restore, or undone it, which the files tell.
+pub(super) fn completed(
+    folder: &mut TrackedFolder,
+    entry: LogEntry,
+) -> Result<LogEntry, CheckpointError> {
+    let changes = load(folder, &entry)?;
+    let paths = changes.paths();
+    let now = folder.look_now(&paths).map_err(view::failed)?;
+    let mut paths = paths.iter();
+    Ok(
+        match paths.any(|it| now.entry(it) == changes.after.entry(it)) {
+            true => LogEntry {
+                state: LogState::Complete,
+                ..entry
+            },
+            false => not_restored(entry),
+        },
+    )
 }
 
 /// Restores the files. Returns the error with which nothing was restored; fails if that is not known
@@ -216,7 +257,7 @@ fn later_entries(
 }
 
 /// Returns the ids of the checkpoints that later restores reversed, and of these restores.
-fn reversed(entries: &[LogEntry]) -> BTreeSet<u64> {
+pub(super) fn reversed(entries: &[LogEntry]) -> BTreeSet<u64> {
     let mut reversed = BTreeSet::new();
     for restore in entries.iter().rev() {
         if let Some(oldest) = restore.restored
@@ -355,7 +396,7 @@ pub(super) fn conflict(
 
 #[cfg(test)]
 mod tests {
-    use raddle_core::{Timestamp, TurnId};
+    use raddle_core::TurnId;
 
     use super::*;
 
@@ -374,20 +415,10 @@ mod tests {
             ("1a 2b! 3b=2 4a", Ok("1 4")),
         ] {
             let entries = all.split(' ').map(|it| LogEntry {
-                id: it[..1].parse().expect("a number"),
                 turn: Some(TurnId::from("t")).filter(|_| it.len() == 2),
                 restored: it.get(3..4).map(|it| it.parse().expect("a number")),
-                folder: PathBuf::from(&it[1..2]),
-                at: Timestamp(0),
-                before: String::new(),
-                after: String::new(),
-                files: 1,
-                state: LogState::Complete,
                 is_applied: it.ends_with('!'),
-                base: None,
-                by_agent: Vec::new(),
-                unknown: Vec::new(),
-                gaps: Vec::new(),
+                ..LogEntry::sample(it[..1].parse().expect("a number"), &it[1..2])
             });
             let request = RestoreFiles {
                 checkpoint: "1".to_owned(),

@@ -102,7 +102,9 @@ fn in_range(
             let end = end.map_or(entries.len(), |it| it + 1);
             let mut entries = entries.get(start..end).unwrap_or_default().to_vec();
             // Applying the changes of a copy repeats them in another folder.
-            entries.retain(|it| !it.is_applied);
+            if entries.len() > 1 {
+                entries.retain(|it| !it.is_applied);
+            }
             entries
         }
     })
@@ -132,6 +134,7 @@ fn file(change: &FileChange, changes: &ChangeSet) -> FileDiff {
         ChangeAuthor::Tool
     };
     FileDiff {
+        id: change.id().to_string(),
         path: current.map(path).unwrap_or_default(),
         previous_path: (change.kind == FileChangeKind::Renamed)
             .then(|| before.map(path))

@@ -10,11 +10,17 @@
 //! | `apply NAME [PATH …]` | applies all changes, or those of these files |
 //! | `overwrite NAME PATH` | applies all changes, and this one although the user changed the file too |
 //! | `hunks NAME PATH NUMBER …` | applies these hunks of a file, counted from one |
+//! | `merge NAME PATH NUMBER …` | the same, although the user changed the file too |
 //! | `replace NAME PATH NUMBER TEXT` | applies one hunk with another text |
+//! | `see NAME PATH` | the user sees this change |
+//! | `seen NAME PATH` | applies this file, if its change is the one that the user saw |
 //! | `undo NAME` | undoes the newest apply |
 //! | `abandon NAME` | the thread did not start after all |
+//! | `delete NAME` | the thread is deleted |
 //! | `again NAME` | the thread starts again with the same id |
 //! | `fork NAME OTHER` | a thread of this name is forked from the other |
+//! | `move NAME FOLDER` | the thread works in another folder |
+//! | `resolve NAME` | where the thread works if its client names the folder again |
 //! | `show SCRIPT` | prints what the script prints in the folder |
 
 use std::collections::BTreeMap;
@@ -23,8 +29,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use raddle_core::ports::{
-    ApplyChanges, Checkpoints as _, CopyError, FileDiffContent, FileRestore, FileToApply,
-    HunkToApply, RestoreFiles, ThreadFolder, WorkspaceCopies as _,
+    ApplyChanges, Checkpoints as _, CopyError, CreatedCopy, FileDiff, FileDiffContent, FileRestore,
+    FileToApply, HunkToApply, RestoreFiles, ThreadFolder, WorkspaceCopies as _,
 };
 use raddle_core::{ThreadId, Timestamp};
 use raddle_sandbox::FileHolds;
@@ -58,6 +64,8 @@ struct World {
     work: PathBuf,
     checkpoints: FileCheckpoints,
     threads: BTreeMap<String, (ThreadId, PathBuf)>,
+    /// The id of the change that the user saw.
+    seen: Option<String>,
 }
 
 impl World {
@@ -79,6 +87,7 @@ impl World {
             work,
             checkpoints,
             threads: BTreeMap::new(),
+            seen: None,
         }
     }
 
@@ -94,9 +103,11 @@ impl World {
         }
         let (name, rest) = rest.split_once(' ').unwrap_or((rest, ""));
         if kind == "fork" {
-            let (_, copy) = self.threads[rest].clone();
-            self.threads
-                .insert(name.to_owned(), (ThreadId::mint(), copy));
+            let (from, copy) = self.threads[rest].clone();
+            let fork = ThreadId::mint();
+            let shared = self.checkpoints.fork(self.at(from), fork).await;
+            shared.expect("a fork");
+            self.threads.insert(name.to_owned(), (fork, copy));
             return Vec::new();
         }
         if kind == "copy" {
@@ -104,7 +115,8 @@ impl World {
             let folder = self.work.join(rest).display().to_string();
             return match self.checkpoints.create(thread, folder).await {
                 Ok(copy) => {
-                    self.threads.insert(name.to_owned(), (thread, copy.into()));
+                    let copy = (thread, copy.path.into());
+                    self.threads.insert(name.to_owned(), copy);
                     Vec::new()
                 }
                 Err(error) => vec![self.shown(&error)],
@@ -117,8 +129,45 @@ impl World {
             "again" => {
                 let folder = self.work.join(rest).display().to_string();
                 let created = self.checkpoints.create(thread, folder).await;
-                let is_same = |it: String| format!("the same: {}", copy == Path::new(&it));
+                let is_same = |it: CreatedCopy| {
+                    let is_same = copy == Path::new(&it.path);
+                    format!("the same: {is_same}, new: {}", it.is_new)
+                };
                 vec![created.map_or_else(|it| self.shown(&it), is_same)]
+            }
+            "delete" => {
+                self.checkpoints.forget(thread).await.expect("forgotten");
+                Vec::new()
+            }
+            "move" => {
+                let folder = self.work.join(rest);
+                self.threads.insert(name.to_owned(), (thread, folder));
+                Vec::new()
+            }
+            "resolve" => {
+                let folder = self.work.display().to_string();
+                let resolved = self
+                    .checkpoints
+                    .resolve(self.at(thread), vec![folder])
+                    .await;
+                let resolved = resolved.expect("paths").into_values();
+                let is_copy = |it: String| it.contains("/home-copies/");
+                resolved
+                    .map(|it| format!("in the copy: {}", is_copy(it)))
+                    .collect()
+            }
+            "see" => {
+                let files = self.listed(thread).await;
+                let file = files.into_iter().find(|it| it.path == rest);
+                self.seen = Some(file.expect("a change").id);
+                Vec::new()
+            }
+            "seen" => {
+                let file = FileToApply {
+                    change: self.seen.clone(),
+                    ..file(rest, None)
+                };
+                self.apply(thread, Some(vec![file]), None).await
             }
             "changes" => self.changes(thread).await,
             "apply" => {
@@ -127,7 +176,7 @@ impl World {
                 self.apply(thread, files, None).await
             }
             "overwrite" => self.apply(thread, None, words.next()).await,
-            "hunks" => {
+            "hunks" | "merge" => {
                 let path = words.next().expect("a path");
                 let ids = self.hunks(thread, path).await;
                 let numbers = words.map(|it| it.parse::<usize>().expect("a number"));
@@ -136,7 +185,8 @@ impl World {
                     replacement: None,
                 });
                 let files = vec![file(path, Some(chosen.collect()))];
-                self.apply(thread, Some(files), None).await
+                let overwrite = (kind == "merge").then_some(path);
+                self.apply(thread, Some(files), overwrite).await
             }
             "replace" => {
                 let path = words.next().expect("a path");
@@ -185,17 +235,18 @@ impl World {
     }
 
     async fn hunks(&self, thread: ThreadId, path: &str) -> Vec<String> {
-        let changes = self
-            .checkpoints
-            .changes(self.at(thread), true)
-            .await
-            .expect("changes");
-        let files = changes.expect("a copy").diff.files;
+        let files = self.listed(thread).await;
         let file = files.into_iter().find(|it| it.path == path);
         match file.expect("a change").content {
             FileDiffContent::Text(hunks) => hunks.into_iter().map(|it| it.id).collect(),
             _ => Vec::new(),
         }
+    }
+
+    async fn listed(&self, thread: ThreadId) -> Vec<FileDiff> {
+        let changes = self.checkpoints.changes(self.at(thread), true).await;
+        let changes = changes.expect("changes").expect("a copy");
+        changes.diff.files
     }
 
     async fn apply(
@@ -227,7 +278,11 @@ impl World {
     /// Returns an error without the paths of this run.
     fn shown(&self, error: &CopyError) -> String {
         let top = self.at.path().canonicalize().expect("a path");
-        error.to_string().replace(&top.display().to_string(), "")
+        let mut shown = error.to_string().replace(&top.display().to_string(), "");
+        for (thread, _) in self.threads.values() {
+            shown = shown.replace(&thread.to_string(), "ID");
+        }
+        shown
     }
 
     fn shell(&self, script: &str, folder: &Path) -> Vec<String> {
@@ -243,7 +298,7 @@ impl World {
 fn file(path: &str, hunks: Option<Vec<HunkToApply>>) -> FileToApply {
     FileToApply {
         path: path.to_owned(),
-        result: None,
+        change: None,
         hunks,
     }
 }
@@ -474,13 +529,14 @@ fn hunks_of_a_copy_are_applied_one_by_one() {
         Modified a
         Deleted b
         Added c
+        conflict a
         > hunks one b 1
         Deleted b
         > hunks one c 1
         Created c
         > hunks one a 2
         the change has no hunk  in `a`: name each hunk once, by an id of thread/workspace/read
-        > apply one
+        > overwrite one a
         Changed a
         > changes one
         > show sed -n '15p' a; ls
@@ -568,13 +624,162 @@ fn folders_that_cannot_be_copied_are_named() {
         2
         > run one echo kept > kept
         > again one
-        the same: true
+        the same: true, new: false
         > again one sub
         /user/work/sub: cannot be copied: No such file or directory (os error 2)
         > run one cat kept
         kept
         > abandon one
         exists: false
+        > again one
+        the same: true, new: true
+        > run one echo kept > kept
+        > delete one
+        > again one
+        /user/work/: a deleted thread with the same `clientRequestId` left its copy in /home-copies/ID/work: use another one
+        > run one cat kept
+        kept
+        ",
+    );
+}
+
+/// A fork works in the copy of its origin, wherever it was meanwhile, and after its origin was deleted.
+#[test]
+fn a_fork_stays_in_the_copy() {
+    check(
+        "
+        > user echo 1 > a
+        > copy one
+        > run one echo one > a
+        > fork two one
+        > fork three two
+        > move two /tmp
+        > move three /tmp
+        > delete one
+        > resolve two
+        in the copy: true
+        > changes two
+        Modified a
+        > apply three
+        Changed a
+        > changes two
+        > delete two
+        > delete three
+        > resolve one
+        in the copy: true
+        ",
+    );
+}
+
+/// Parts that were applied to a file of the user's are not taken for the agent's later.
+#[test]
+fn a_merged_file_stays_a_conflict() {
+    check(
+        "
+        > user seq 30 > a; seq 30 > b
+        > copy one
+        > run one sed -i -e 's/^3$/three/' a; sed -i -e 's/^3$/three/' -e 's/^20$/twenty/' b
+        > user sed -i -e 's/^27$/mine/' a
+        > merge one a 1
+        Changed a
+        > show sed -n '3p;27p' a
+        three
+        mine
+        > changes one
+        Modified a
+        Modified b
+        conflict a
+        > replace one b 1 THREE
+        Changed b
+        > changes one
+        Modified a
+        Modified b
+        conflict a
+        conflict b
+        > apply one
+        conflict a
+        conflict b
+        > undo one
+        Changed b
+        > changes one
+        Modified a
+        Modified b
+        conflict a
+        ",
+    );
+}
+
+/// Only the change that the user saw is applied.
+#[test]
+fn a_change_that_became_another_one_is_not_applied() {
+    check(
+        "
+        > user echo 1 > a; echo 2 > b; echo 3 > c
+        > copy one
+        > run one rm a; echo two > b; echo three > c
+        > see one a
+        > run one echo other > a
+        > seen one a
+        the change of `a` is another one since it was read: read thread/workspace/read again
+        > see one b
+        > run one chmod +x b
+        > seen one b
+        the change of `b` is another one since it was read: read thread/workspace/read again
+        > see one c
+        > seen one c
+        Changed c
+        > show cat a b
+        1
+        2
+        ",
+    );
+}
+
+/// A file that git runs is applied only if the user names it.
+#[test]
+fn files_that_control_git_are_conflicts() {
+    check(
+        "
+        > user git init -q .; mkdir .hooks; echo true > .hooks/pre-commit; echo 1 > a
+        > user git config core.hooksPath $PWD/.hooks
+        > copy one
+        > run one echo false > .hooks/pre-commit; echo one > a
+        > changes one
+        Modified .hooks/pre-commit
+        Modified a
+        conflict .hooks/pre-commit
+        > apply one
+        Changed a
+        conflict .hooks/pre-commit
+        > show cat .hooks/pre-commit
+        true
+        > overwrite one .hooks/pre-commit
+        Changed .hooks/pre-commit
+        ",
+    );
+}
+
+/// An apply does not undo what the user did with an applied file.
+#[test]
+fn a_file_that_the_user_reverted_is_not_listed_again() {
+    check(
+        "
+        > user echo 1 > a
+        > copy one
+        > run one echo one > a; echo n > n
+        > apply one
+        Changed a
+        Created n
+        > user echo 1 > a; rm n
+        > run one echo b > b
+        > changes one
+        Added b
+        > apply one
+        Created b
+        > show cat a; ls
+        1
+        a
+        b
         ",
     );
 }

@@ -54,6 +54,7 @@ mod tests {
     #[test]
     fn each_reason_has_a_line() {
         let file = |path: &str, content: FileDiffContent| FileDiff {
+            change_id: String::new(),
             path: path.to_owned(),
             previous_path: None,
             kind: "modified".into(),

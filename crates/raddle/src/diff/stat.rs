@@ -65,6 +65,7 @@ mod tests {
             new_text: String::new(),
         };
         FileDiff {
+            change_id: String::new(),
             path: path.to_owned(),
             previous_path: (kind == "renamed").then(|| "old".to_owned()),
             kind: kind.into(),

@@ -13,7 +13,7 @@ use raddle_store::{Archive, LocalJournal, NodeError, NodeLock, Options};
 use super::{find, open_existing, usage};
 use crate::cli::ThreadDelete;
 use crate::log;
-use crate::threads::{checkpoints_folder, copy_folders};
+use crate::threads::copy_folders;
 
 /// How much of a journal is read at a time.
 const PAGE_BYTES: usize = 1 << 20;
@@ -50,12 +50,12 @@ pub(super) fn run(folder: &Path, args: &ThreadDelete) -> Result<ExitCode> {
     // Closing the journal checkpoints its write-ahead log, which may still hold the thread.
     drop(journal);
     if let Some(home) = folder.parent() {
-        let checkpoints = checkpoints_folder(home);
-        let removed = raddle_tools::remove_checkpoints(&checkpoints, thread);
+        let copies = copy_folders(home);
+        let removed = raddle_tools::remove_checkpoints(&copies, thread);
         removed.context("the thread is deleted, but its checkpoints remain")?;
-        if let Some(copy) = copy_folders(home).copy_of(thread) {
+        if let Some(copy) = copies.copy_of(thread) {
             log::print_line(&format!(
-                "its copy of the workspace stays in {}; remove it if you do not need it",
+                "its copy of the workspace stays in {}; `raddle gc` lists the copies that no thread uses",
                 copy.display()
             ));
         }

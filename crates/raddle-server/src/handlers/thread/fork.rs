@@ -47,6 +47,14 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadFork>) {
     let identity = reply.idempotency();
     let to = identity.map_or_else(ThreadId::mint, |it| it.thread);
     let already_exists = identity.is_some_and(|it| it.thread_exists);
+    if !already_exists
+        && !params.ephemeral
+        && let Ok(at) = threads::folder_of(&state, from).await
+        // Before the fork exists: without this, a change of its `cwd` could lead it out of the copy.
+        && let Err(error) = state.copies.fork(at, to).await
+    {
+        return reply.error(error.into());
+    }
     let fork = ForkRequest {
         from,
         point,

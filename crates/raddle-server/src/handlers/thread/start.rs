@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use raddle_agent::{AgentError, SubscribeResult};
 use raddle_core::ThreadStarted;
-use raddle_core::ports::{BoxFuture, WorkspaceCopies};
+use raddle_core::ports::BoxFuture;
 use raddle_protocol::methods::ThreadStart;
 use raddle_protocol::{
     ThreadHistoryMode, ThreadId, ThreadStartParams, ThreadStartResponse, WorkspaceMode,
@@ -48,16 +48,14 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadStart>) {
         Ok(is_copied) => is_copied,
         Err(error) => return reply.error(error),
     };
-    let settings = match is_copied {
+    let copied = match is_copied {
         true => threads::folders::copied_settings(&state, id, settings).await,
-        false => Ok(settings),
+        false => Ok((settings, false)),
     };
-    let settings = match settings {
-        Ok(settings) => settings,
-        Err(error) => {
-            abandon_copy(&*state.copies, id, is_copied).await;
-            return reply.error(error);
-        }
+    // Whether this request made a copy, which nobody has used yet.
+    let (settings, has_new_copy) = match copied {
+        Ok(copied) => copied,
+        Err(error) => return reply.error(error),
     };
     let started = ThreadStarted {
         thread: id,
@@ -82,25 +80,21 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadStart>) {
         let head = subscribed.map(|subscribed| view::head(&subscribed.thread, sources));
         if head.is_err() {
             session.threads().remove(&id);
-            if is_copied {
-                tokio::spawn(async move { abandon_copy(&*copies, id, true).await });
-            }
         }
-        reply.finish(head.map_err(|error| threads::refused(id, error)));
+        let is_abandoned = has_new_copy && head.is_err();
+        let head = head.map_err(|error| threads::refused(id, error));
+        if !is_abandoned {
+            return reply.finish(head);
+        }
+        tokio::spawn(async move {
+            // Before the response: a retry makes the copy again.
+            threads::folders::abandon_copy(&*copies, id).await;
+            reply.finish(head);
+        });
     };
     state
         .threads
         .start_for(idempotency, started, subscriber, answer);
-}
-
-/// Removes the copy of a thread that did not start.
-async fn abandon_copy(copies: &dyn WorkspaceCopies, id: ThreadId, is_copied: bool) {
-    if !is_copied {
-        return;
-    }
-    if let Err(error) = copies.abandon(id).await {
-        tracing::warn!(thread = %id, %error, "the copy of a thread that did not start remains");
-    }
 }
 
 /// Whether the thread works in a copy. Rejects an unknown mode, because the client relies on it.

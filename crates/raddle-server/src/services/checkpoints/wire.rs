@@ -56,6 +56,7 @@ pub(crate) fn file_conflicts(conflicts: &[core::FileConflict]) -> Vec<wire::File
         reason: match it.reason {
             ConflictReason::Changed => wire::FileConflictReason::Changed,
             ConflictReason::AuthorUnknown => wire::FileConflictReason::AuthorUnknown,
+            ConflictReason::ControlsGit => wire::FileConflictReason::ControlsGit,
         },
     });
     files.collect()
@@ -84,6 +85,7 @@ fn file(it: core::FileDiff) -> wire::FileDiff {
         FileDiffContent::Omitted => (wire::FileDiffContent::Omitted, Vec::new()),
     };
     wire::FileDiff {
+        change_id: it.id,
         path: it.path,
         previous_path: it.previous_path,
         kind: match it.kind {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use raddle_core::ports::ThreadFolder;
+use raddle_core::ports::{CreatedCopy, ThreadFolder, WorkspaceCopies};
 use raddle_core::{Settings, SettingsChange, ThreadId};
 use raddle_sandbox::{PolicyPath, WrittenFolders, home, is_around_home, scratch_folders};
 
@@ -72,14 +72,35 @@ fn folder_in(thread: ThreadId, settings: &Settings) -> ThreadFolder {
     }
 }
 
-/// Copies the workspace of a new thread. Returns the settings with the folders of the copy.
+/// Copies the workspace of a new thread. Returns the settings with the folders of the copy, and
+/// whether the copy is new.
 pub(crate) async fn copied_settings(
     state: &ServerState,
     id: ThreadId,
     settings: Settings,
-) -> Result<Settings, WireError> {
+) -> Result<(Settings, bool), WireError> {
     let cwd = settings.real(&settings.cwd).to_owned();
-    let cwd = state.copies.create(id, cwd).await?;
+    let CreatedCopy { path: cwd, is_new } = state.copies.create(id, cwd).await?;
+    let settings = settings_in_copy(state, id, settings, cwd).await;
+    if settings.is_err() && is_new {
+        abandon_copy(&*state.copies, id).await;
+    }
+    Ok((settings?, is_new))
+}
+
+/// Removes the new copy of a thread that did not start.
+pub(crate) async fn abandon_copy(copies: &dyn WorkspaceCopies, id: ThreadId) {
+    if let Err(error) = copies.abandon(id).await {
+        tracing::warn!(thread = %id, %error, "the copy of a thread that did not start remains");
+    }
+}
+
+async fn settings_in_copy(
+    state: &ServerState,
+    id: ThreadId,
+    settings: Settings,
+    cwd: String,
+) -> Result<Settings, WireError> {
     let at = ThreadFolder {
         thread: id,
         cwd: cwd.clone(),

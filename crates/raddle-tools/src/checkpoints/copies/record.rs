@@ -22,13 +22,33 @@ const UNNAMED: &str = "workspace";
 #[serde(rename_all = "camelCase")]
 pub(super) struct Record {
     origin: String,
+    /// The thread for which the copy was made, if that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    made_for: Option<ThreadId>,
+    /// Whether the thread was deleted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_left: bool,
 }
 
 impl Record {
     pub fn new(origin: &str) -> Self {
         Self {
             origin: origin.to_owned(),
+            made_for: None,
+            is_left: false,
         }
+    }
+
+    /// Returns the record of a deleted thread.
+    pub fn left(self) -> Self {
+        Self {
+            is_left: true,
+            ..self
+        }
+    }
+
+    pub fn is_left(&self) -> bool {
+        self.is_left
     }
 
     pub fn origin(&self) -> &Path {
@@ -47,6 +67,8 @@ impl Record {
 /// Paths of one copy and of the files about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CopyFiles {
+    /// The thread for which the copy was made.
+    thread: ThreadId,
     /// Hidden from commands.
     folder: PathBuf,
     /// The folder around the copy.
@@ -61,9 +83,39 @@ impl CopyFolders {
     /// Returns the files of the copy of a thread.
     pub(super) fn files(&self, thread: ThreadId) -> CopyFiles {
         CopyFiles {
+            thread,
             folder: self.records().join(thread.to_string()),
             work: self.copies.join(thread.to_string()),
         }
+    }
+
+    /// Returns the copy in which a thread works, which may have been made for another thread.
+    pub(super) fn find(
+        &self,
+        thread: ThreadId,
+    ) -> Result<Option<(CopyFiles, Record)>, CheckpointError> {
+        let files = self.files(thread);
+        let record = files.record()?;
+        Ok(record.map(|record| match record.made_for {
+            Some(other) => (self.files(other), record),
+            None => (files, record),
+        }))
+    }
+
+    /// Lets a fork work in a copy.
+    pub(super) fn share(
+        &self,
+        files: &CopyFiles,
+        record: &Record,
+        fork: ThreadId,
+    ) -> Result<(), CheckpointError> {
+        let of_fork = self.files(fork);
+        make_private(&of_fork.folder).map_err(failed)?;
+        of_fork.write(&Record {
+            origin: record.origin.clone(),
+            made_for: Some(files.thread),
+            is_left: false,
+        })
     }
 
     /// Returns the threads with copies, the newest first.

@@ -1,6 +1,6 @@
 //! The part of the changes of a copy that the user chose.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use raddle_core::ports::{ApplyChanges, CopyError, FileToApply, HunkToApply};
 use raddle_workspace::{
@@ -16,6 +16,8 @@ pub(super) struct Target {
     pub snapshot: Snapshot,
     /// The paths at which it is valid.
     pub paths: BTreeSet<WorkspacePath>,
+    /// Those of which a part has another text.
+    pub replaced: BTreeSet<WorkspacePath>,
 }
 
 /// Returns the state to which the user's folder is brought.
@@ -27,33 +29,37 @@ pub(super) fn target(
     let mut target = Target {
         snapshot: state.changes.after.clone(),
         paths: state.pending.clone(),
+        replaced: BTreeSet::new(),
     };
     let Some(chosen) = &request.files else {
         return Ok(target);
     };
     target.paths.clear();
     let diff = state.diff(folder)?;
+    let mut by_name: HashMap<String, Vec<&FileChange>> = HashMap::new();
+    for change in &diff.files {
+        let name = name(change).unwrap_or_default();
+        by_name.entry(name).or_default().push(change);
+    }
     let mut seen = BTreeSet::new();
     for FileToApply {
         path,
-        result,
+        change: expected,
         hunks,
     } in chosen
     {
-        let mut named = diff
-            .files
-            .iter()
-            .filter(|it| name(it).as_deref() == Some(path));
-        let change = named.next().ok_or_else(|| not_changed(path))?;
-        if named.next().is_some() || !seen.insert(path) {
+        let named = by_name.get(path).map_or(&[][..], |it| it);
+        let change = *named.first().ok_or_else(|| not_changed(path))?;
+        if named.len() > 1 || !seen.insert(path) {
             return Err(CopyError::NotChanged(format!(
                 "`{path}` is the name of more than one change: apply all changes, or name it once"
             )));
         }
-        let now = change.after.as_ref().map(|it| it.entry.hash.to_string());
-        if result.is_some() && *result != now {
+        let is_expected = |it: &String| *it == change.id().to_string();
+        if !expected.as_ref().is_none_or(is_expected) {
             return Err(CopyError::NotChanged(format!(
-                "`{path}` changed in the copy since it was read: read thread/workspace/read again"
+                "the change of `{path}` is another one since it was read: read \
+                 thread/workspace/read again"
             )));
         }
         let sides = [&change.before, &change.after].into_iter().flatten();
@@ -62,6 +68,9 @@ pub(super) fn target(
             None => target.paths.extend(paths),
             Some([]) => {}
             Some(hunks) => {
+                if hunks.iter().any(|it| it.replacement.is_some()) {
+                    target.replaced.extend(paths.iter().cloned());
+                }
                 target.paths.extend(paths);
                 target.snapshot = with_hunks(folder, state, &target.snapshot, change, hunks)?;
             }

@@ -22,7 +22,7 @@ pub(crate) async fn handle(
     let files = params.files.map(|files| {
         let files = files.into_iter().map(|it| FileToApply {
             path: it.path,
-            result: it.result_hash,
+            change: it.change_id,
             hunks: it.hunks.map(|hunks| {
                 let hunks = hunks.into_iter().map(|it| HunkToApply {
                     id: it.id,
