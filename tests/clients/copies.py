@@ -6,6 +6,7 @@ from pathlib import Path
 from harness import require, require_equal, run_client
 from mock_model import MockModel, calls, says
 from stdio_client import StdioClient
+from terminal import Terminal
 
 
 def on_the_command_line(bench):
@@ -60,6 +61,42 @@ def on_the_command_line(bench):
     code, out, err = _raddle(bench, "apply", "--yes", "--overwrite", "b")
     require_equal(f"the exit code ({out} {err})", code, 0)
     require_equal("the folder", _files(work), {"a": "1\n", "renamed": "mine\n"})
+
+
+def on_a_terminal(bench):
+    """`raddle apply` asks about each hunk, and splits one."""
+    numbers = bench.workspace / "numbers"
+    numbers.write_text("".join(f"{it}\n" for it in range(1, 31)))
+    (bench.workspace / "image").write_bytes(b"\0\1")
+    edits = "-e 's/^3$/three/' -e 's/^15$/fifteen/' -e 's/^17$/seventeen/' -e 's/^28$/last/'"
+    _model(bench, f"sed -i {edits} numbers; printf '\\0\\2' > image")
+    command = [bench.raddle, "exec", "--workspace", "copy", "-s", "workspace-write", "go"]
+    code, out, err = run_client(bench, command, bench.environment())
+    require_equal(f"the exit code ({err})", code, 0)
+    terminal = Terminal(bench, [bench.raddle, "apply"], bench.environment())
+    terminal.wait_for("apply 2 files? [y/N/h]")
+    terminal.enter("h")
+    for place, answer in (
+        ("hunk 1 of 4, line 1 of image", "n"),
+        ("hunk 2 of 4, line 3 of numbers", "y"),
+        ("hunk 3 of 4, line 15 of numbers", "s"),
+        ("hunk 3 of 5, line 15 of numbers", "maybe"),
+        ("There is no such answer", "n"),
+        ("hunk 4 of 5, line 17 of numbers", "y"),
+        ("hunk 5 of 5, line 28 of numbers", "d"),
+    ):
+        terminal.wait_for(place)
+        terminal.enter(answer)
+    terminal.wait_for("applied 1 file")
+    terminal.wait_for_end()
+    changed = {3: "three", 17: "seventeen"}
+    expected = "".join(f"{changed.get(it, it)}\n" for it in range(1, 31))
+    require_equal("the file", numbers.read_text(), expected)
+    require_equal("the image", (bench.workspace / "image").read_bytes(), b"\0\1")
+    # What was left out is not in conflict.
+    code, out, err = _raddle(bench, "apply", "--yes")
+    require_equal(f"the exit code of the rest ({out} {err})", code, 0)
+    require("fifteen\n" in numbers.read_text(), "the rest was not applied")
 
 
 def of_a_client(bench):
@@ -190,6 +227,7 @@ def _files(folder):
 
 
 CHECKS = {
+    "copies-terminal": on_a_terminal,
     "copies-exec": on_the_command_line,
     "copies-client": of_a_client,
     "copies-review": reviewed,

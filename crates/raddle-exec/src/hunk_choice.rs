@@ -3,7 +3,6 @@
 use std::mem::take;
 
 use raddle_protocol::{HunkDecision, ProposedHunk};
-use serde_json::{Value, json};
 
 use super::quote::{GUTTER, Quote};
 
@@ -26,15 +25,41 @@ pub(crate) const EXPLANATIONS: [(&str, &str); 6] = [
     ),
 ];
 
+/// In place of the lines of a change that has none.
+pub const AS_A_WHOLE: &str = "  the change of this file as a whole";
+
 /// Lines on either side of a hunk beyond which it is not split.
 const SPLIT_LINES_MAX: usize = 1000;
 
-/// The decisions so far.
+/// A choice of hunks, with the decisions so far.
 #[derive(Clone, Debug)]
-pub(crate) struct HunkChoice {
+pub struct HunkChoice {
     hunks: Vec<ChosenHunk>,
+    comments: CommentRule,
     /// Why the last line changed nothing.
     remark: Option<&'static str>,
+}
+
+/// Whether somebody reads why a hunk was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommentRule {
+    /// Another text than an answer drops the hunk, and is the reason.
+    Allowed,
+    /// It is no answer.
+    None,
+}
+
+/// The part of a change to decide on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HunkView {
+    /// Number and line of the hunk, before the path.
+    pub lead: String,
+    /// Path of the file.
+    pub path: String,
+    /// Removed and added lines, each with its mark. Empty if the file is decided on as a whole.
+    pub lines: String,
+    /// Why the last line changed nothing.
+    pub remark: Option<&'static str>,
 }
 
 #[derive(Clone, Debug)]
@@ -60,7 +85,7 @@ struct Piece {
 
 impl HunkChoice {
     /// Begins the choice; `None` if there is none.
-    pub(crate) fn new(hunks: &[ProposedHunk]) -> Option<Self> {
+    pub fn new(hunks: &[ProposedHunk], comments: CommentRule) -> Option<Self> {
         let chosen = hunks.iter().map(|it| ChosenHunk {
             hunk: it.clone(),
             pieces: vec![Piece {
@@ -75,14 +100,15 @@ impl HunkChoice {
         });
         let choice = Self {
             hunks: chosen.collect(),
+            comments,
             remark: None,
         };
         let can_choose = hunks.len() > 1 || choice.hunks.iter().any(ChosenHunk::can_split);
         can_choose.then_some(choice)
     }
 
-    /// Handles a line. Returns the answer once all is decided.
-    pub(crate) fn handle_line(&mut self, line: &str) -> Option<Value> {
+    /// Handles a line. Returns the decisions, in the order of the hunks, once all are made.
+    pub fn handle_line(&mut self, line: &str) -> Option<Vec<HunkDecision>> {
         self.remark = None;
         let (decision, is_for_rest) = match line.to_lowercase().as_str() {
             "y" | "yes" => (true, false),
@@ -96,7 +122,7 @@ impl HunkChoice {
                 return None;
             }
             // A key of another program is no reason.
-            it if it.chars().count() == 1 => {
+            it if it.chars().count() == 1 || self.comments == CommentRule::None => {
                 self.remark = Some("There is no such answer; ? explains them.");
                 return None;
             }
@@ -112,7 +138,7 @@ impl HunkChoice {
             piece.is_accepted = Some(decision);
         }
         let is_open = open.next().is_some();
-        (!is_open).then(|| self.answer())
+        (!is_open).then(|| self.hunks.iter().map(ChosenHunk::decision).collect())
     }
 
     fn open_hunk(&mut self) -> Option<&mut ChosenHunk> {
@@ -121,35 +147,36 @@ impl HunkChoice {
     }
 
     /// Returns the part to decide on now.
-    pub(crate) fn shown(&self) -> Vec<Quote> {
+    pub fn view(&self) -> Option<HunkView> {
         let pieces = self
             .hunks
             .iter()
             .flat_map(|hunk| hunk.pieces.iter().map(move |piece| (hunk, piece)));
         let pieces: Vec<_> = pieces.collect();
         let open = pieces.iter().position(|(_, it)| it.is_accepted.is_none());
-        let Some((index, (hunk, piece))) = open.and_then(|it| Some((it, pieces.get(it)?))) else {
-            return Vec::new();
-        };
-        let lead = format!(
-            "hunk {} of {}, line {} of ",
-            index + 1,
-            pieces.len(),
-            piece.line
-        );
-        let mut quotes = vec![Quote::new(lead, &hunk.hunk.path)];
-        let lines = marked('-', &piece.old) + &marked('+', &piece.new);
-        match lines.is_empty() {
-            true => quotes.push(Quote::new("  the change of this file as a whole", "")),
-            false => quotes.push(Quote::new(GUTTER, lines)),
-        }
-        quotes.extend(self.remark.map(|it| Quote::new(it, "")));
-        quotes
+        let index = open?;
+        let (hunk, piece) = pieces.get(index)?;
+        let (number, count) = (index + 1, pieces.len());
+        Some(HunkView {
+            lead: format!("hunk {number} of {count}, line {} of ", piece.line),
+            path: hunk.hunk.path.clone(),
+            lines: marked('-', &piece.old) + &marked('+', &piece.new),
+            remark: self.remark,
+        })
     }
 
-    fn answer(&self) -> Value {
-        let hunks: Vec<HunkDecision> = self.hunks.iter().map(ChosenHunk::decision).collect();
-        json!({ "decision": { "acceptHunks": { "hunks": hunks } } })
+    /// Returns the part to decide on now, for the terminal.
+    pub(crate) fn shown(&self) -> Vec<Quote> {
+        let Some(view) = self.view() else {
+            return Vec::new();
+        };
+        let mut quotes = vec![Quote::new(view.lead, view.path)];
+        match view.lines.is_empty() {
+            true => quotes.push(Quote::new(AS_A_WHOLE, "")),
+            false => quotes.push(Quote::new(GUTTER, view.lines)),
+        }
+        quotes.extend(view.remark.map(|it| Quote::new(it, "")));
+        quotes
     }
 }
 
@@ -292,6 +319,7 @@ fn marked(mark: char, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use raddle_protocol::DiffHunk;
+    use serde_json::json;
 
     use super::*;
 
@@ -370,16 +398,31 @@ mod tests {
                 [no("1"), yes("2"), no("3")],
             ),
         ] {
-            let mut choice = HunkChoice::new(&hunks).expect("a choice");
+            let choice = HunkChoice::new(&hunks, CommentRule::Allowed);
+            let mut choice = choice.expect("a choice");
             let (last, first) = lines.split_last().expect("lines");
             for line in first {
                 assert_eq!(choice.handle_line(line), None, "{lines:?}");
                 assert!(!choice.shown().is_empty(), "{lines:?}");
             }
-            let answer = choice.handle_line(last).expect("an answer");
-            let decisions = &answer["decision"]["acceptHunks"]["hunks"];
-            assert_eq!(*decisions, json!(expected), "{lines:?}");
+            let decisions = choice.handle_line(last).expect("decisions");
+            assert_eq!(json!(decisions), json!(expected), "{lines:?}");
         }
+    }
+
+    #[test]
+    fn without_a_reader_text_is_no_answer() {
+        let hunks = [hunk("1", "a\n", "b\n"), hunk("2", "c\n", "d\n")];
+        let choice = HunkChoice::new(&hunks, CommentRule::None);
+        let mut choice = choice.expect("a choice");
+        assert_eq!(choice.handle_line("not this"), None);
+        assert!(choice.view().is_some_and(|it| it.remark.is_some()));
+        assert_eq!(choice.handle_line("n"), None);
+        let decisions = choice.handle_line("y").expect("decisions");
+        assert_eq!(
+            decisions.iter().map(|it| it.accept).collect::<Vec<_>>(),
+            [false, true]
+        );
     }
 
     #[test]
@@ -392,13 +435,16 @@ mod tests {
             (vec![hunk("1", "a\nk\nb\n", "")], false),
             (vec![hunk("1", "k\na\nm\n", "k\nA\nm\n")], false),
         ] {
-            assert_eq!(HunkChoice::new(&hunks).is_some(), expected, "{hunks:?}");
+            let choice = HunkChoice::new(&hunks, CommentRule::Allowed);
+            assert_eq!(choice.is_some(), expected, "{hunks:?}");
         }
     }
 
     #[test]
     fn the_view_names_the_place_of_each_part() {
-        let mut choice = HunkChoice::new(&[hunk("1", "a\nk\nb\n", "A\nk\nB")]).expect("a choice");
+        let hunks = [hunk("1", "a\nk\nb\n", "A\nk\nB")];
+        let choice = HunkChoice::new(&hunks, CommentRule::Allowed);
+        let mut choice = choice.expect("a choice");
         let shown = |choice: &HunkChoice| {
             let quotes = choice.shown().into_iter();
             quotes.map(|it| it.lead + &it.text).collect::<Vec<_>>()

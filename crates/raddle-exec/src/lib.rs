@@ -41,6 +41,7 @@ use self::ending::RunEnd;
 pub use self::ending::USAGE;
 pub use self::error::Error;
 use self::error::full_text;
+pub use self::hunk_choice::{AS_A_WHOLE, CommentRule, HunkChoice, HunkView};
 pub use self::options::{Color, Options, ThreadSelector, Unattended};
 use self::output::OutputFile;
 use self::plan::{Plan, RunContext};

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::elicitation::{self, FormProgress};
 use super::explanations;
-use super::hunk_choice::{self, HunkChoice};
+use super::hunk_choice::{self, CommentRule, HunkChoice};
 use super::keyboard::Keyboard;
 use super::permissions;
 use super::quote::{GUTTER, Quote};
@@ -318,7 +318,8 @@ impl TerminalQuestion {
         if let Some(choice) = &mut self.choice {
             // Each hunk is shown in short first.
             self.page = None;
-            let answer = choice.handle_line(line)?;
+            let hunks = choice.handle_line(line)?;
+            let answer = json!({ "decision": { "acceptHunks": { "hunks": hunks } } });
             let reason = None;
             return Some(QuestionReply { id, answer, reason });
         }
@@ -372,7 +373,9 @@ impl TerminalQuestion {
     /// Returns the choice of hunks, if the server offers one.
     fn new_choice(&self) -> Option<HunkChoice> {
         match &self.question.question {
-            ServerQuestion::FileChange(it) => HunkChoice::new(it.hunks.as_deref()?),
+            ServerQuestion::FileChange(it) => {
+                HunkChoice::new(it.hunks.as_deref()?, CommentRule::Allowed)
+            }
             _ => None,
         }
     }

@@ -16,8 +16,10 @@ use raddle_protocol::{
 use crate::cli::Apply;
 use crate::home::Home;
 use crate::threads::copy_folders;
-use crate::undo::{checkpoints, confirm, count, not_reversed, one_line, status};
+use crate::undo::{checkpoints, count, not_reversed, one_line, status};
 use crate::{diff, log, runtime, thread, thread_server, undo};
+
+mod hunks;
 
 pub(crate) fn run(args: &Apply) -> Result<ExitCode> {
     let is_interactive = std::io::stdin().is_terminal();
@@ -94,18 +96,17 @@ async fn apply(client: &Client, thread: ThreadId, args: &Apply) -> Result<ExitCo
     for line in warnings(&read) {
         log::print_line(&line);
     }
-    if !args.yes && !confirm("apply", chosen.len())? {
+    let files = match args.yes {
+        true => Some(chosen.iter().map(|it| whole(it)).collect()),
+        false => ask(&chosen)?,
+    };
+    let Some(files) = files.filter(|it| !it.is_empty()) else {
         log::print_line("nothing was changed");
         return Ok(ExitCode::FAILURE);
-    }
-    let files = chosen.iter().map(|it| FileToApply {
-        path: it.path.clone(),
-        change_id: Some(it.change_id.clone()),
-        hunks: None,
-    });
+    };
     let params = ThreadWorkspaceApplyParams {
         thread_id: thread,
-        files: Some(files.collect()),
+        files: Some(files),
         overwrite: Some(args.overwrite.clone()),
     };
     let done = client.call::<methods::ThreadWorkspaceApply>(params);
@@ -144,6 +145,27 @@ async fn undo(client: &Client, thread: ThreadId) -> Result<ExitCode> {
     }
     log::print_line(&format!("there is nothing applied from {thread} to undo"));
     Ok(ExitCode::FAILURE)
+}
+
+/// Asks the user what to apply; `None` if it is nothing.
+fn ask(chosen: &[&FileDiff]) -> Result<Option<Vec<FileToApply>>> {
+    let choice = hunks::choice(chosen);
+    let keys = if choice.is_some() { "y/N/h" } else { "y/N" };
+    let answer = undo::answer(&format!("apply {}? [{keys}]", count(chosen.len())))?;
+    Ok(match (answer.as_str(), choice) {
+        ("y" | "Y" | "yes", _) => Some(chosen.iter().map(|it| whole(it)).collect()),
+        ("h" | "H" | "hunks", Some(choice)) => hunks::chosen(chosen, choice)?,
+        _ => None,
+    })
+}
+
+/// Returns the whole change of a file.
+fn whole(file: &FileDiff) -> FileToApply {
+    FileToApply {
+        path: file.path.clone(),
+        change_id: Some(file.change_id.clone()),
+        hunks: None,
+    }
 }
 
 /// Whether a file is to be applied.

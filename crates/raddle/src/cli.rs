@@ -135,8 +135,8 @@ pub(crate) enum Command {
     /// Apply the changes of a thread that works in a copy
     ///
     /// `raddle exec --workspace copy` works in a copy of the folder. This command lists what changed
-    /// there, asks, and applies it to the folder, all files or none. A file that changed here too is a
-    /// conflict and stays as it is.
+    /// there, asks, and applies it to the folder, all files or none. Answer `h` to choose hunks. A file
+    /// that changed here too is a conflict and stays as it is.
     ///
     /// Exit status: 0 applied; 1 nothing to apply, a conflict, not confirmed, or a failure; 2 invalid
     /// arguments. See docs/diffs.md.

@@ -128,7 +128,7 @@ pub(crate) fn print(unified: &str) -> io::Result<()> {
 }
 
 /// Returns a line of a diff for a terminal.
-fn shown(line: &str, has_colours: bool) -> String {
+pub(crate) fn shown(line: &str, has_colours: bool) -> String {
     let text = sanitize(line);
     let colour = match line.as_bytes() {
         [b'd' | b'-' | b'+', ..] if is_heading(line) => "1",

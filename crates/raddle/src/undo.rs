@@ -52,7 +52,8 @@ async fn undo(client: &Client, thread: ThreadId, args: &Undo) -> Result<ExitCode
     if args.preview || preview.restored.is_empty() {
         return Ok(status(preview.restored.len(), &preview.conflicts));
     }
-    if !args.yes && !confirm("restore", preview.restored.len())? {
+    let question = format!("restore {}? [y/N]", count(preview.restored.len()));
+    if !args.yes && !matches!(answer(&question)?.as_str(), "y" | "Y" | "yes") {
         log::print_line("nothing was changed");
         return Ok(ExitCode::FAILURE);
     }
@@ -133,12 +134,12 @@ pub(crate) fn status(files: usize, conflicts: &[FileConflict]) -> ExitCode {
     }
 }
 
-/// Asks the user to confirm what is done with some files.
-pub(crate) fn confirm(verb: &str, files: usize) -> Result<bool> {
-    log::print_line(&format!("{verb} {}? [y/N]", count(files)));
+/// Prints a question, and reads the answer; empty at the end of input.
+pub(crate) fn answer(question: &str) -> Result<String> {
+    log::print_line(question);
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    Ok(answer.trim().to_owned())
 }
 
 pub(crate) fn count(files: usize) -> String {

@@ -70,7 +70,8 @@ impl WorkspaceCopies for FileCheckpoints {
             let Some((files, record)) = inner.find_copy(&from)? else {
                 return Ok(());
             };
-            Ok(inner.copies().share(&files, &record, to)?)
+            let now = (inner.options.clock)();
+            Ok(inner.copies().share(&files, &record, to, now)?)
         })
     }
 
@@ -212,7 +213,7 @@ fn make(
     let cannot = |it| CopyError::CannotCopy(format!("{}: {it}", origin.display()));
     // A start that was interrupted left it incomplete.
     files.remove()?;
-    let record = Record::new(&origin.display().to_string());
+    let record = Record::new(&origin.display().to_string(), (inner.options.clock)());
     let copy = files.create(&record)?;
     let left_out = copy_folder(origin, &copy, &CopyLimits::default()).map_err(cannot)?;
     let copied: Snapshot = inner.with_folder(origin, |folder| {
@@ -431,7 +432,7 @@ fn apply_once(
         let Target {
             snapshot,
             paths,
-            replaced,
+            edited,
         } = selection::target(folder, &state, request)?;
         let is_kept =
             |it: &&WorkspacePath| state.conflicts.contains_key(*it) && !overwrite.contains(*it);
@@ -454,8 +455,8 @@ fn apply_once(
         let applied = carry_out(inner, thread, folder, &planned, source, |checkpoint| {
             let lines = planned.plan.steps.iter().map(|it| {
                 let is_part = it.then != state.seen.entry(&it.path).and_then(FileEntry::leaf);
-                let has_edits = state.conflicts.contains_key(&it.path);
-                let is_edited = is_part && (has_edits || replaced.contains(&it.path));
+                let was_edited = state.conflicts.contains_key(&it.path);
+                let is_edited = is_part && (was_edited || edited.contains(&it.path));
                 AppliedLine::new(thread, checkpoint, it, is_edited)
             });
             applied::append(&files.applied(), lines)

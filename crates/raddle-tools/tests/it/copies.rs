@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use raddle_core::ports::{
     ApplyChanges, Checkpoints as _, CopyError, CreatedCopy, FileDiff, FileDiffContent, FileRestore,
@@ -36,6 +37,9 @@ use raddle_core::{ThreadId, Timestamp};
 use raddle_sandbox::FileHolds;
 use raddle_tools::{CheckpointOptions, CopyFolders, FileCheckpoints};
 use tempfile::TempDir;
+
+/// The time of the next event.
+static CLOCK: AtomicI64 = AtomicI64::new(1);
 
 #[track_caller]
 fn check(transcript: &str) {
@@ -79,7 +83,7 @@ impl World {
             copies: top.join("home-copies"),
             too_wide: vec![top.join("home"), top.join("user")],
             holds: FileHolds::of(&top.join("home")),
-            clock: || Timestamp(7),
+            clock: || Timestamp(CLOCK.fetch_add(1, Ordering::Relaxed)),
             is_enabled: Box::new(|| true),
         });
         Self {
@@ -111,7 +115,9 @@ impl World {
             return Vec::new();
         }
         if kind == "copy" {
-            let thread = ThreadId::mint();
+            // The ids of a client's requests are not in the order of creation.
+            let number = u8::try_from(self.threads.len()).expect("few threads");
+            let thread = ThreadId::of_hash([u8::MAX - number; 16]);
             let folder = self.work.join(rest).display().to_string();
             return match self.checkpoints.create(thread, folder).await {
                 Ok(copy) => {

@@ -1,12 +1,13 @@
 //! The files of one copy.
 
+use std::cmp::Reverse;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use raddle_core::ThreadId;
 use raddle_core::ports::{CheckpointError, WorkspaceCopy};
+use raddle_core::{ThreadId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::CopyFolders;
@@ -22,6 +23,7 @@ const UNNAMED: &str = "workspace";
 #[serde(rename_all = "camelCase")]
 pub(super) struct Record {
     origin: String,
+    created_at: Timestamp,
     /// The thread for which the copy was made, if that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     made_for: Option<ThreadId>,
@@ -31,9 +33,10 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub fn new(origin: &str) -> Self {
+    pub fn new(origin: &str, created_at: Timestamp) -> Self {
         Self {
             origin: origin.to_owned(),
+            created_at,
             made_for: None,
             is_left: false,
         }
@@ -108,11 +111,13 @@ impl CopyFolders {
         files: &CopyFiles,
         record: &Record,
         fork: ThreadId,
+        created_at: Timestamp,
     ) -> Result<(), CheckpointError> {
         let of_fork = self.files(fork);
         make_private(&of_fork.folder).map_err(failed)?;
         of_fork.write(&Record {
             origin: record.origin.clone(),
+            created_at,
             made_for: Some(files.thread),
             is_left: false,
         })
@@ -123,8 +128,11 @@ impl CopyFolders {
         let entries = fs::read_dir(self.records()).into_iter().flatten().flatten();
         let names = entries.filter_map(|it| it.file_name().into_string().ok());
         let mut threads: Vec<ThreadId> = names.filter_map(|it| it.parse().ok()).collect();
-        // The ids begin with the time of creation.
-        threads.sort_unstable_by(|a, b| b.cmp(a));
+        // Not every id begins with the time of creation.
+        threads.sort_by_cached_key(|it| {
+            let record = self.files(*it).record().ok().flatten();
+            Reverse((record.map(|it| it.created_at), *it))
+        });
         threads
     }
 }

@@ -1,10 +1,11 @@
 //! The part of the changes of a copy that the user chose.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use raddle_core::ports::{ApplyChanges, CopyError, FileToApply, HunkToApply};
 use raddle_workspace::{
-    ContentHash, FileChange, HunkChoice, HunkConflict, Snapshot, WorkspacePath, apply_hunks,
+    Content, ContentHash, FileChange, HunkChoice, HunkConflict, Snapshot, WorkspacePath,
+    apply_hunks,
 };
 
 use super::{CopyState, failed};
@@ -16,8 +17,8 @@ pub(super) struct Target {
     pub snapshot: Snapshot,
     /// The paths at which it is valid.
     pub paths: BTreeSet<WorkspacePath>,
-    /// Those of which a part has another text.
-    pub replaced: BTreeSet<WorkspacePath>,
+    /// Those that get lines of the user, which neither side has.
+    pub edited: BTreeSet<WorkspacePath>,
 }
 
 /// Returns the state to which the user's folder is brought.
@@ -29,7 +30,7 @@ pub(super) fn target(
     let mut target = Target {
         snapshot: state.changes.after.clone(),
         paths: state.pending.clone(),
-        replaced: BTreeSet::new(),
+        edited: BTreeSet::new(),
     };
     let Some(chosen) = &request.files else {
         return Ok(target);
@@ -68,8 +69,8 @@ pub(super) fn target(
             None => target.paths.extend(paths),
             Some([]) => {}
             Some(hunks) => {
-                if hunks.iter().any(|it| it.replacement.is_some()) {
-                    target.replaced.extend(paths.iter().cloned());
+                if has_other_lines(change, hunks) {
+                    target.edited.extend(paths.iter().cloned());
                 }
                 target.paths.extend(paths);
                 target.snapshot = with_hunks(folder, state, &target.snapshot, change, hunks)?;
@@ -83,6 +84,24 @@ pub(super) fn target(
 fn name(change: &FileChange) -> Option<String> {
     let side = change.after.as_ref().or(change.before.as_ref());
     side.map(|it| it.path.to_string())
+}
+
+/// Whether a replacement has lines that are neither among the old nor among the new ones of its hunk.
+/// One that has not is a part of the hunk.
+fn has_other_lines(change: &FileChange, chosen: &[HunkToApply]) -> bool {
+    let Content::Text(hunks) = &change.content else {
+        return false;
+    };
+    chosen.iter().any(|it| {
+        let (Some(text), Some(hunk)) =
+            (&it.replacement, hunks.iter().find(|hunk| hunk.id == it.id))
+        else {
+            return false;
+        };
+        let sides = [&hunk.old, &hunk.new].into_iter();
+        let known: HashSet<&[u8]> = sides.flat_map(|it| it.split(|it| *it == b'\n')).collect();
+        text.lines().any(|it| !known.contains(it.as_bytes()))
+    })
 }
 
 /// Returns a state with a part of a change.
