@@ -4,7 +4,7 @@ use std::mem::take;
 
 use raddle_protocol::{HunkDecision, ProposedHunk};
 
-use super::quote::{GUTTER, Quote};
+use super::quote::Quote;
 
 pub(crate) const PROMPT: &str =
     "apply this hunk? yes, no, split, all, done, or why not? [y/n/s/a/d/?/…] ";
@@ -173,7 +173,7 @@ impl HunkChoice {
         let mut quotes = vec![Quote::new(view.lead, view.path)];
         match view.lines.is_empty() {
             true => quotes.push(Quote::new(AS_A_WHOLE, "")),
-            false => quotes.push(Quote::new(GUTTER, view.lines)),
+            false => quotes.push(Quote::diff(view.lines)),
         }
         quotes.extend(view.remark.map(|it| Quote::new(it, "")));
         quotes

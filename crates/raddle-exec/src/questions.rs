@@ -12,7 +12,7 @@ use super::explanations;
 use super::hunk_choice::{self, CommentRule, HunkChoice};
 use super::keyboard::Keyboard;
 use super::permissions;
-use super::quote::{GUTTER, Quote};
+use super::quote::Quote;
 
 /// A user's answer to an approval request.
 #[derive(Clone, Debug, PartialEq)]
@@ -475,7 +475,7 @@ fn diff(change: &FileUpdateChange) -> Vec<Quote> {
         PatchChangeKind::Delete => marked('-', &change.diff),
         _ => change.diff.clone(),
     };
-    vec![Quote::new("  in ", &change.path), Quote::new(GUTTER, text)]
+    vec![Quote::new("  in ", &change.path), Quote::diff(text)]
 }
 
 fn marked(mark: char, content: &str) -> String {

@@ -30,44 +30,98 @@ const TAB_COLUMNS: usize = 8;
 pub(crate) struct Quote {
     pub(crate) lead: String,
     pub(crate) text: String,
+    /// Whether the text is a diff, whose lines begin with a mark.
+    is_diff: bool,
+}
+
+/// A line on a terminal.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct QuoteLine {
+    pub(crate) text: String,
+    pub(crate) kind: LineKind,
+}
+
+/// Kind of a line, by which it has its colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineKind {
+    Plain,
+    /// A line that a diff adds.
+    Added,
+    /// A line that a diff removes.
+    Removed,
+}
+
+impl LineKind {
+    fn of_mark(mark: Option<char>) -> Self {
+        match mark {
+            Some('+') => Self::Added,
+            Some('-') => Self::Removed,
+            _ => Self::Plain,
+        }
+    }
+}
+
+impl QuoteLine {
+    fn plain(text: String) -> Self {
+        let kind = LineKind::Plain;
+        Self { text, kind }
+    }
 }
 
 impl Quote {
     pub(crate) fn new(lead: impl Into<String>, text: impl Into<String>) -> Self {
         let (lead, text) = (lead.into(), text.into());
-        Self { lead, text }
+        let is_diff = false;
+        Self {
+            lead,
+            text,
+            is_diff,
+        }
     }
 
-    /// Its lines on a terminal of this width.
-    pub(crate) fn lines(&self, columns: usize) -> Vec<String> {
+    /// Quotes a diff.
+    pub(crate) fn diff(text: impl Into<String>) -> Self {
+        let is_diff = true;
+        Self {
+            is_diff,
+            ..Self::new(GUTTER, text)
+        }
+    }
+
+    /// Its lines on a terminal of this width. A line that is broken keeps its kind.
+    pub(crate) fn lines(&self, columns: usize) -> Vec<QuoteLine> {
         let least = columns_of(&self.lead).max(columns_of(GUTTER)) + COLUMNS_MIN;
         // The last column stays free: some terminals wrap as soon as it is filled.
         let columns = columns.saturating_sub(1).max(least);
         let mut lines = Vec::new();
-        let mut line = self.lead.clone();
-        let mut used_columns = columns_of(&line);
-        for letter in sanitize(&self.text).trim_end().chars() {
-            let is_new = letter == '\n';
-            if is_new || used_columns + wide(letter) > columns {
-                lines.push(std::mem::replace(&mut line, GUTTER.to_owned()));
-                used_columns = columns_of(GUTTER);
-            }
-            if !is_new {
-                line.push(letter);
+        let mut lead = self.lead.as_str();
+        for source_line in sanitize(&self.text).trim_end().split('\n') {
+            let mark = source_line.chars().next().filter(|_| self.is_diff);
+            let kind = LineKind::of_mark(mark);
+            let mut text = lead.to_owned();
+            let mut used_columns = columns_of(&text);
+            for letter in source_line.chars() {
+                if used_columns + wide(letter) > columns {
+                    let text = std::mem::replace(&mut text, GUTTER.to_owned());
+                    lines.push(QuoteLine { text, kind });
+                    used_columns = columns_of(GUTTER);
+                }
+                text.push(letter);
                 used_columns += wide(letter);
             }
+            lines.push(QuoteLine { text, kind });
+            lead = GUTTER;
         }
-        lines.push(line);
         lines
     }
 }
 
 /// The lines of several sections. Each is truncated to its first and last lines, so that the prompt
 /// below stays visible.
-pub(crate) fn laid_out(things: &[Vec<Quote>], columns: usize) -> Vec<String> {
+pub(crate) fn laid_out(things: &[Vec<Quote>], columns: usize) -> Vec<QuoteLine> {
     let mut shown = Vec::new();
     for thing in things {
-        let lines: Vec<String> = thing.iter().flat_map(|it| it.lines(columns)).collect();
+        let lines: Vec<QuoteLine> = thing.iter().flat_map(|it| it.lines(columns)).collect();
         if lines.len() <= LINES_MAX {
             shown.extend(lines);
             continue;
@@ -76,9 +130,11 @@ pub(crate) fn laid_out(things: &[Vec<Quote>], columns: usize) -> Vec<String> {
         let (omitted, tail) = rest.split_at(rest.len() - TAIL_LINES);
         shown.extend_from_slice(head);
         let more = omitted.len();
-        shown.push(format!("  … {more} more lines; ? pages through all"));
+        let omission = format!("  … {more} more lines; ? pages through all");
+        shown.push(QuoteLine::plain(omission));
         shown.extend_from_slice(tail);
-        shown.push(format!("  SHA-256 of all of it: {}", sum(thing)));
+        let sum = format!("  SHA-256 of all of it: {}", sum(thing));
+        shown.push(QuoteLine::plain(sum));
     }
     shown
 }
@@ -89,8 +145,8 @@ pub(crate) fn page(
     columns: usize,
     rows: usize,
     number: usize,
-) -> Vec<String> {
-    let lines: Vec<String> = things
+) -> Vec<QuoteLine> {
+    let lines: Vec<QuoteLine> = things
         .iter()
         .flatten()
         .flat_map(|it| it.lines(columns))
@@ -107,11 +163,11 @@ pub(crate) fn page(
             true => "the first",
             false => "the next",
         };
-        shown.push(format!(
+        shown.push(QuoteLine::plain(format!(
             "  lines {} to {until} of {}; ? shows {next} page",
             from + 1,
             lines.len()
-        ));
+        )));
     }
     shown
 }
@@ -150,6 +206,21 @@ fn wide(letter: char) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn texts(lines: Vec<QuoteLine>) -> Vec<String> {
+        lines.into_iter().map(|it| it.text).collect()
+    }
+
+    #[test]
+    fn a_line_of_a_diff_keeps_its_kind() {
+        let long = "+".repeat(40);
+        let quote = Quote::diff(format!("@@\n-a\n{long}\n k"));
+        let kinds: Vec<LineKind> = quote.lines(31).iter().map(|it| it.kind).collect();
+        use LineKind::{Added, Plain, Removed};
+        assert_eq!(kinds, [Plain, Removed, Added, Added, Plain]);
+        let other = Quote::new(GUTTER, "+a").lines(31);
+        assert_eq!(other[0].kind, Plain);
+    }
 
     #[test]
     fn the_end_of_a_line_fits() {
@@ -200,10 +271,11 @@ mod tests {
                 vec!["allow? \t\t".to_owned(), "  │ \t\tx".to_owned()],
             ),
         ] {
-            assert_eq!(Quote::new("allow? ", text).lines(31), lines, "{text:?}");
+            let actual = texts(Quote::new("allow? ", text).lines(31));
+            assert_eq!(actual, lines, "{text:?}");
         }
         // Even at an invalid width.
-        assert_eq!(Quote::new("allow? ", "ls").lines(0), ["allow? ls"]);
+        assert_eq!(texts(Quote::new("allow? ", "ls").lines(0)), ["allow? ls"]);
     }
 
     #[test]
@@ -213,7 +285,7 @@ mod tests {
             vec![Quote::new("allow? ", long.join("\n"))],
             vec![Quote::new("  because: ", "x")],
         ];
-        let cut = laid_out(&things, 80);
+        let cut = texts(laid_out(&things, 80));
         assert_eq!(cut.len(), LINES_MAX + 3);
         assert_eq!(cut[13], "  │ line 14");
         assert_eq!(cut[14], "  … 5 more lines; ? pages through all");
@@ -231,17 +303,18 @@ mod tests {
             vec![Quote::new("allow? ", long.join("\n"))],
             vec![Quote::new("  because: ", "x")],
         ];
-        let first = page(&things, 80, 17, 0);
+        let page = |columns, rows, number| texts(page(&things, columns, rows, number));
+        let first = page(80, 17, 0);
         assert_eq!(first.len(), 16);
         assert_eq!(first[0], "allow? line 1");
         assert_eq!(first[15], "  lines 1 to 15 of 26; ? shows the next page");
-        let second = page(&things, 80, 17, 1);
+        let second = page(80, 17, 1);
         assert_eq!(second[0], "  │ line 16");
         assert_eq!(second[10], "  because: x");
         assert_eq!(second[11], "  lines 16 to 26 of 26; ? shows the first page");
-        assert_eq!(page(&things, 80, 17, 2), first);
+        assert_eq!(page(80, 17, 2), first);
         // On a terminal large enough for all of it, or of unknown height.
-        assert_eq!(page(&things, 80, 40, 3).len(), 26);
-        assert_eq!(page(&things, 80, 0, 0).len(), ROWS_MIN + 1);
+        assert_eq!(page(80, 40, 3).len(), 26);
+        assert_eq!(page(80, 0, 0).len(), ROWS_MIN + 1);
     }
 }

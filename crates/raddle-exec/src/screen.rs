@@ -11,7 +11,7 @@ use rustix::termios::tcgetwinsize;
 use super::events::{Event, ExecItem, ExecItemBody};
 use super::options::Color;
 use super::questions::PromptView;
-use super::quote::{self, GUTTER, Quote};
+use super::quote::{self, GUTTER, LineKind, Quote};
 
 /// How much of a streaming text is kept, to show its end.
 const TAIL_BYTES: usize = 256;
@@ -34,6 +34,7 @@ const ROWS: usize = 24;
 const DIM: &str = "2";
 const BOLD: &str = "1";
 const RED: &str = "31";
+const GREEN: &str = "32";
 const YELLOW: &str = "33";
 
 /// The writer of stderr.
@@ -143,7 +144,12 @@ impl Screen {
             Some(number) => quote::page(&shown.things, columns(), rows(), number),
         };
         for line in lines {
-            text.push_str(&self.painted(BOLD, &line));
+            let colour = match line.kind {
+                LineKind::Plain => BOLD,
+                LineKind::Added => GREEN,
+                LineKind::Removed => RED,
+            };
+            text.push_str(&self.painted(colour, &line.text));
             text.push('\n');
         }
         text.push_str(shown.prompt);
@@ -313,10 +319,12 @@ impl Screen {
     /// Formats text of the agent. On a terminal, where questions may be asked, it must not look
     /// like one; a file has it unchanged.
     fn quoted(&self, quote: &Quote) -> String {
-        match self.is_live {
-            true => quote.lines(columns()).join("\n"),
-            false => format!("{}{}", quote.lead, sanitize(&quote.text)),
+        if !self.is_live {
+            return format!("{}{}", quote.lead, sanitize(&quote.text));
         }
+        let lines = quote.lines(columns()).into_iter();
+        let lines: Vec<String> = lines.map(|it| it.text).collect();
+        lines.join("\n")
     }
 
     fn write(&mut self, text: &str) {
