@@ -181,8 +181,13 @@ impl HunkChoice {
 }
 
 impl ChosenHunk {
+    /// Whether it can be split. In text that is not UTF-8 the lines that stay would change.
     fn can_split(&self) -> bool {
-        self.pieces.len() == 1 && self.split_pieces().0.len() > 1
+        let hunk = &self.hunk.hunk;
+        let is_text = [&hunk.old_text, &hunk.new_text]
+            .iter()
+            .all(|it| !it.contains(char::REPLACEMENT_CHARACTER));
+        is_text && self.pieces.len() == 1 && self.split_pieces().0.len() > 1
     }
 
     /// Splits it, if it can be split. The decision is then on its first piece.
@@ -432,6 +437,7 @@ mod tests {
             (vec![hunk("1", "a\n", "b\nc\n")], false),
             (vec![hunk("1", "", "")], false),
             (vec![hunk("1", "a\nk\nb\n", "A\nk\nb")], true),
+            (vec![hunk("1", "a\nk\nb\n", "A\nk\u{fffd}\nB\n")], false),
             (vec![hunk("1", "a\nk\nb\n", "")], false),
             (vec![hunk("1", "k\na\nm\n", "k\nA\nm\n")], false),
         ] {

@@ -112,8 +112,8 @@ async fn apply(client: &Client, thread: ThreadId, args: &Apply) -> Result<ExitCo
     let done = client.call::<methods::ThreadWorkspaceApply>(params);
     let done = done.await.context("the changes were not applied")?;
     let undo = match done.applied.is_empty() {
-        true => "",
-        false => "; `raddle apply --undo` reverses it",
+        true => String::new(),
+        false => format!("; `raddle apply --undo --thread {thread}` reverses it"),
     };
     log::print_line(&format!("applied {}{undo}", count(done.applied.len())));
     print_lines(done.conflicts.iter().map(conflict))?;

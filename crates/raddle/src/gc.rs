@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Gc) -> Result<ExitCode> {
 
 /// Returns the copies of which no thread is stored, neither that for which it was made nor a fork.
 fn left_copies(folders: &CopyFolders) -> Result<Vec<PathBuf>> {
-    let copies = folders.all();
+    let copies = folders.all()?;
     let stored = thread::stored(copies.values().flatten().copied().collect())?;
     let is_used = |threads: &[ThreadId]| threads.iter().any(|it| stored.contains(it));
     let left = copies.into_iter().filter(|(_, it)| !is_used(it));

@@ -248,6 +248,18 @@ fn resolved(copy: &WorkspaceCopy, paths: Vec<String>) -> BTreeMap<String, String
     resolved.collect()
 }
 
+/// Returns the paths that control git in the repositories around some paths.
+fn control_paths(origin: &Path, paths: &BTreeSet<WorkspacePath>) -> BTreeSet<PathBuf> {
+    let folders = paths
+        .iter()
+        .flat_map(|path| std::iter::successors(path.parent(), WorkspacePath::parent));
+    let folders: BTreeSet<WorkspacePath> = folders.collect();
+    let folders = folders.iter().map(|it| origin.join(it.as_path()));
+    let nested = folders.filter(|it| fs::symlink_metadata(it.join(".git")).is_ok());
+    let repositories = std::iter::once(origin.to_owned()).chain(nested);
+    repositories.flat_map(|it| git_control_paths(&it)).collect()
+}
+
 /// State of a copy and of the user's folder.
 struct CopyState {
     /// The user's folder now, and with all pending changes.
@@ -285,7 +297,7 @@ impl CopyState {
         // Nothing is known of a path that the agent made unreadable: it is not deleted.
         changed.retain(|it| seen.covers(it) && copied.covers(it));
         let origin = folder.look_now(&changed).map_err(failed)?;
-        let control_paths = git_control_paths(record.origin());
+        let control_paths = control_paths(record.origin(), &changed);
         let controls_git = |path: &WorkspacePath| {
             let path = record.origin().join(path.as_path());
             control_paths.iter().any(|it| path.starts_with(it))
@@ -452,17 +464,39 @@ fn apply_once(
             plan,
         };
         let source = RestoreSource::Copy;
+        let mut lines: Vec<AppliedLine> = Vec::new();
         let applied = carry_out(inner, thread, folder, &planned, source, |checkpoint| {
-            let lines = planned.plan.steps.iter().map(|it| {
+            let steps = planned.plan.steps.iter().map(|it| {
                 let is_part = it.then != state.seen.entry(&it.path).and_then(FileEntry::leaf);
                 let was_edited = state.conflicts.contains_key(&it.path);
                 let is_edited = is_part && (was_edited || edited.contains(&it.path));
-                AppliedLine::new(thread, checkpoint, it, is_edited)
+                AppliedLine::of_apply(thread, checkpoint, it, is_edited)
             });
-            applied::append(&files.applied(), lines)
+            lines.extend(steps);
+            applied::append(&files.applied(), lines.iter())
         });
+        if applied.is_err() {
+            // The log says it too, but it goes with its thread.
+            let back = lines.into_iter().map(AppliedLine::reversed);
+            applied::append(&files.applied(), back)?;
+        }
         Ok(applied?)
     })
+}
+
+/// Notes the undo of an apply.
+pub(super) fn note_undo(
+    inner: &Inner,
+    thread: ThreadId,
+    checkpoint: u64,
+    planned: &PlannedRestore,
+) -> Result<(), CheckpointError> {
+    let Some((files, _)) = inner.copies().find(thread)? else {
+        return Ok(());
+    };
+    let steps = planned.plan.steps.iter();
+    let lines = steps.map(|it| AppliedLine::of_undo(thread, checkpoint, it));
+    applied::append(&files.applied(), lines)
 }
 
 /// Folders of a server's copies.
@@ -481,16 +515,18 @@ impl CopyFolders {
         Some(files.copy(&record))
     }
 
-    /// Returns all copies: the folder of each, with the threads that work in it. A copy may be
-    /// incomplete.
-    pub fn all(&self) -> BTreeMap<PathBuf, Vec<ThreadId>> {
+    /// Returns all copies that exist: the folder of each, with the threads that work in it. A copy may
+    /// be incomplete.
+    pub fn all(&self) -> std::io::Result<BTreeMap<PathBuf, Vec<ThreadId>>> {
         let mut copies: BTreeMap<PathBuf, Vec<ThreadId>> = BTreeMap::new();
         for thread in self.threads() {
-            let found = self.find(thread).ok().flatten();
+            let found = self.find(thread).map_err(std::io::Error::other)?;
             let files = found.map_or_else(|| self.files(thread), |(files, _)| files);
-            copies.entry(files.work).or_default().push(thread);
+            if files.work.exists() {
+                copies.entry(files.work).or_default().push(thread);
+            }
         }
-        copies
+        Ok(copies)
     }
 
     /// Notes that a thread was deleted. Its copy stays.

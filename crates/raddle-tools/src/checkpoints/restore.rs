@@ -16,6 +16,7 @@ use raddle_workspace::{
 };
 
 use super::change_set::ChangeSet;
+use super::copies;
 use super::log::{LogEntry, LogState};
 use super::tracked_folder::TrackedFolder;
 use super::{Inner, load, stored_entry, view};
@@ -81,7 +82,17 @@ fn restore_once(
             id: entries[0].id,
             is_applied: entries[0].is_applied,
         };
-        carry_out(inner, thread, folder, &planned, source, |_| Ok(()))
+        carry_out(
+            inner,
+            thread,
+            folder,
+            &planned,
+            source,
+            |id| match entries[0].is_applied {
+                true => copies::note_undo(inner, thread, id, &planned),
+                false => Ok(()),
+            },
+        )
     })
 }
 
@@ -200,8 +211,9 @@ pub(super) fn completed(
     let paths = changes.paths();
     let now = folder.look_now(&paths).map_err(view::failed)?;
     let mut paths = paths.iter();
+    // If the user edited a file since, this cannot tell. Then nothing of the agent's is hidden.
     Ok(
-        match paths.any(|it| now.entry(it) == changes.after.entry(it)) {
+        match paths.all(|it| now.entry(it) == changes.after.entry(it)) {
             true => LogEntry {
                 state: LogState::Complete,
                 ..entry
@@ -257,7 +269,7 @@ fn later_entries(
 }
 
 /// Returns the ids of the checkpoints that later restores reversed, and of these restores.
-pub(super) fn reversed(entries: &[LogEntry]) -> BTreeSet<u64> {
+fn reversed(entries: &[LogEntry]) -> BTreeSet<u64> {
     let mut reversed = BTreeSet::new();
     for restore in entries.iter().rev() {
         if let Some(oldest) = restore.restored

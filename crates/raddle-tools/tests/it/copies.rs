@@ -761,6 +761,61 @@ fn files_that_control_git_are_conflicts() {
         true
         > overwrite one .hooks/pre-commit
         Changed .hooks/pre-commit
+        > user git init -q in/ner; mkdir in/ner/.hooks; echo true > in/ner/.hooks/pre-push
+        > user git -C in/ner config core.hooksPath $PWD/in/ner/.hooks
+        > copy two
+        > run two echo false > in/ner/.hooks/pre-push
+        > changes two
+        Modified in/ner/.hooks/pre-push
+        conflict in/ner/.hooks/pre-push
+        ",
+    );
+}
+
+/// Each file of an apply is undone, or stays, on its own, also for a fork after the thread is deleted.
+#[test]
+fn an_undo_is_of_the_files_that_it_restored() {
+    check(
+        "
+        > user echo 1 > a; echo 2 > b
+        > copy one
+        > run one echo one > a; echo two > b
+        > apply one
+        Changed a
+        Changed b
+        > user echo mine > b
+        > undo one
+        Changed a
+        conflict b
+        > changes one
+        Modified a
+        > fork two one
+        > delete one
+        > changes two
+        Modified a
+        > apply two
+        Changed a
+        > show cat a b
+        one
+        mine
+        ",
+    );
+}
+
+/// Bytes that are not UTF-8 are never replaced by the characters that stand for them.
+#[test]
+fn hunks_of_other_bytes_have_no_other_text() {
+    check(
+        "
+        > user printf 'a\\ncaf\\351\\nb\\n' > a
+        > copy one
+        > run one printf 'A\\ncaf\\351\\nB\\n' > a
+        > replace one a 1 x
+        `a` is not UTF-8: its hunks cannot have another text
+        > hunks one a 1
+        Changed a
+        > show od -An -tx1 a | xargs
+         41 0a 63 61 66 e9 0a 42 0a
         ",
     );
 }

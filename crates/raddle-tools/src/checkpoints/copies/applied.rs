@@ -1,9 +1,10 @@
 //! The states that applies gave the user's files.
 //!
-//! They say what the user's folder has of the copy: after an apply, a file with another state was
-//! edited by the user. Each line belongs to a checkpoint. It does not count if that apply was undone,
-//! or never happened. The file has one line for each path of an apply, the newest last.
+//! They say what the user's folder has of the copy: a file with another state was edited by the user.
+//! The file has one line for each path of an apply, or of the undo of one, the newest last. Each line
+//! belongs to a checkpoint, and does not count if that restore did not happen.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
@@ -13,8 +14,8 @@ use raddle_core::ports::CheckpointError;
 use raddle_workspace::{EntryKind, FileEntry, RestoreStep, WorkspacePath};
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoints::json_lines;
 use crate::checkpoints::log::{HexPath, LogEntry, LogState};
-use crate::checkpoints::{json_lines, restore};
 
 /// Kind, mode and content of a file or link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,30 +36,55 @@ impl From<FileEntry> for FileState {
     }
 }
 
-/// States of a file before and after an apply; `None` where it was absent.
+/// A change that an apply, or the undo of one, made to a file; `None` where it was absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AppliedLine {
-    /// The thread that applied the change.
+    /// The thread whose client asked for it.
     thread: ThreadId,
-    /// The checkpoint of the apply.
+    /// Its checkpoint.
     checkpoint: u64,
     path: HexPath,
     before: Option<FileState>,
     after: Option<FileState>,
+    /// Whether it was an undo.
+    is_undo: bool,
     /// Whether the new state has text of the user that the copy does not have.
     is_edited: bool,
 }
 
 impl AppliedLine {
-    pub fn new(thread: ThreadId, checkpoint: u64, step: &RestoreStep, is_edited: bool) -> Self {
+    pub fn of_apply(
+        thread: ThreadId,
+        checkpoint: u64,
+        step: &RestoreStep,
+        is_edited: bool,
+    ) -> Self {
         Self {
             thread,
             checkpoint,
             path: HexPath::new(&step.path),
             before: step.now.map(FileState::from),
             after: step.then.map(FileState::from),
+            is_undo: false,
             is_edited,
+        }
+    }
+
+    pub fn of_undo(thread: ThreadId, checkpoint: u64, step: &RestoreStep) -> Self {
+        Self {
+            is_undo: true,
+            ..Self::of_apply(thread, checkpoint, step, false)
+        }
+    }
+
+    /// Returns the change back, of an apply that failed.
+    pub fn reversed(self) -> Self {
+        Self {
+            before: self.after,
+            after: self.before,
+            is_undo: true,
+            ..self
         }
     }
 }
@@ -81,14 +107,13 @@ pub(super) struct AppliedStates {
     outcomes: BTreeMap<(ThreadId, u64), Outcome>,
 }
 
-/// Outcome of an apply.
+/// Outcome of an apply or an undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Done,
-    /// It was undone, or never happened.
+    /// It did not happen.
     Dropped,
-    /// Its process died, or that of its undo. A file with its state from before says that it did not
-    /// happen, or was undone.
+    /// Its process died. It counts only if the file has its new state.
     Interrupted,
 }
 
@@ -103,8 +128,7 @@ impl AppliedStates {
         let mut states = Self::default();
         for thread in lines.iter().map(|it| it.thread).collect::<BTreeSet<_>>() {
             let log = log_of(thread).map_err(failed)?;
-            let outcomes = outcomes(log).into_iter();
-            let outcomes = outcomes.map(|(id, it)| ((thread, id), it));
+            let outcomes = outcomes(&log).map(|(id, it)| ((thread, id), it));
             states.outcomes.extend(outcomes);
         }
         for line in lines {
@@ -129,54 +153,59 @@ impl AppliedStates {
         now: Option<FileState>,
     ) -> Relation {
         let lines = self.of_paths.get(path).map_or(&[][..], |it| it);
-        let mut lines = lines.iter().rev();
-        let last = lines.find(|it| {
+        let lines = lines.iter().filter(|it| {
             let outcome = self.outcomes.get(&(it.thread, it.checkpoint));
             // The log of a deleted thread is gone; what it applied stays.
             match outcome.unwrap_or(&Outcome::Done) {
                 Outcome::Done => true,
                 Outcome::Dropped => false,
-                Outcome::Interrupted => it.before != now,
+                Outcome::Interrupted => it.after == now,
             }
         });
-        let base = last.map_or(&was, |it| &it.after);
+        // The state of the user's file up to which it has the agent's changes. Text of the user is in
+        // it after the undo of an apply that had overwritten it, for one.
+        let (mut base, mut is_edited) = (&was, false);
+        let mut without_edits = vec![&was];
+        for line in lines {
+            base = &line.after;
+            is_edited = match line.is_undo {
+                true => !without_edits.contains(&base),
+                false => line.is_edited,
+            };
+            if !is_edited {
+                without_edits.push(base);
+            }
+        }
         // The agent changed nothing since: what the file is now, the user wants.
         if is == now || is == *base {
             return Relation::Applied;
         }
-        let is_edited = now != *base || last.is_some_and(|it| it.is_edited);
-        match is_edited {
+        match is_edited || now != *base {
             true => Relation::Conflict,
             false => Relation::Pending,
         }
     }
 }
 
-/// Returns what became of each apply in the log of a thread.
-fn outcomes(mut log: Vec<LogEntry>) -> BTreeMap<u64, Outcome> {
-    log.retain(|it| it.is_applied);
-    let maybe_undone = restore::reversed(&log);
-    let all = log.iter().map(|it| (it.id, it.state, it.has_changes()));
-    let all: Vec<_> = all.collect();
-    log.retain(|it| it.state == LogState::Complete);
-    let undone = restore::reversed(&log);
-    let outcomes = all.into_iter().map(|(id, state, has_changes)| {
-        let is_sure = state == LogState::Complete && !maybe_undone.contains(&id);
-        let outcome = match is_sure {
-            _ if undone.contains(&id) || !has_changes => Outcome::Dropped,
-            true => Outcome::Done,
-            false => Outcome::Interrupted,
+/// Returns what became of each apply and undo in the log of a thread.
+fn outcomes(log: &[LogEntry]) -> impl Iterator<Item = (u64, Outcome)> {
+    log.iter().map(|it| {
+        let outcome = match it.state {
+            LogState::Complete if it.has_changes() => Outcome::Done,
+            LogState::Complete => Outcome::Dropped,
+            LogState::Open | LogState::Interrupted => Outcome::Interrupted,
         };
-        (id, outcome)
-    });
-    outcomes.collect()
+        (it.id, outcome)
+    })
 }
 
-/// Adds the states of an apply.
+/// Adds the lines of an apply or an undo.
 pub(super) fn append(
     path: &Path,
-    lines: impl Iterator<Item = AppliedLine>,
+    lines: impl Iterator<Item = impl Borrow<AppliedLine>>,
 ) -> Result<(), CheckpointError> {
+    let lines: Vec<_> = lines.collect();
+    let lines = lines.iter().map(Borrow::borrow);
     let appended = json_lines::append(path, lines).and_then(|file| file.sync_all());
     appended.map_err(failed)
 }
@@ -189,54 +218,9 @@ fn failed(error: io::Error) -> CheckpointError {
 mod tests {
     use super::*;
 
-    /// Each case: the checkpoints of a thread, and the outcome of each of its applies. A checkpoint
-    /// is a turn `t`, an apply `a`, an apply without changes `n`, or a number: the undo of that
-    /// checkpoint. Its process died if it ends with `?`.
-    #[test]
-    fn the_log_tells_what_became_of_an_apply() {
-        use Outcome::{Done, Dropped, Interrupted};
-        for (log, expected) in [
-            ("a", vec![Done]),
-            ("t a n", vec![Done, Dropped]),
-            ("a a?", vec![Done, Interrupted]),
-            ("a t 1", vec![Dropped]),
-            ("a t 1?", vec![Interrupted]),
-            // The undo was undone.
-            ("a 1 2", vec![Done]),
-            // An undo of the first reverses the second too.
-            ("a a 1", vec![Dropped, Dropped]),
-            ("a a 2", vec![Done, Dropped]),
-            ("a a 2 1", vec![Dropped, Dropped]),
-        ] {
-            let entries = (1..).zip(log.split(' ')).map(|(id, word)| {
-                let (kind, is_open) = word
-                    .strip_suffix('?')
-                    .map_or((word, false), |it| (it, true));
-                LogEntry {
-                    restored: kind.parse().ok(),
-                    is_applied: kind != "t",
-                    files: u64::from(kind != "n"),
-                    state: match is_open {
-                        true => LogState::Open,
-                        false => LogState::Complete,
-                    },
-                    ..LogEntry::sample(id, "folder")
-                }
-            });
-            let entries: Vec<LogEntry> = entries.collect();
-            let applies = entries
-                .iter()
-                .filter(|it| it.is_applied && it.restored.is_none());
-            let applies: Vec<u64> = applies.map(|it| it.id).collect();
-            let outcomes = outcomes(entries);
-            let outcomes: Vec<Outcome> = applies.iter().map(|it| outcomes[it]).collect();
-            assert_eq!(outcomes, expected, "{log}");
-        }
-    }
-
-    /// Each case: the applies as `before>after`, the copied state, that in the copy, and that of the
-    /// user; `-` is absent. An apply ends with `!` if it has text of the user, with `x` if it was
-    /// undone or did not happen, and with `?` if its process died.
+    /// Each case: the applies as `before>after` and the undos as `before<after`, the copied state,
+    /// that in the copy, and that of the user; `-` is absent. One ends with `!` if it has text of the
+    /// user, with `x` if it did not happen, and with `?` if its process died.
     #[test]
     fn a_file_is_known_by_the_states_that_it_had() {
         use Relation::{Applied, Conflict, Pending};
@@ -255,13 +239,23 @@ mod tests {
             ("a>b", "a", "c", "a", Conflict),
             ("a>b", "a", "a", "b", Pending),
             // Undone, once and after a second apply.
-            ("a>bx", "a", "b", "a", Pending),
-            ("a>bx", "a", "b", "u", Conflict),
-            ("a>b b>cx", "a", "c", "b", Pending),
-            ("a>bx b>cx", "a", "c", "a", Pending),
+            ("a>b b<a", "a", "b", "a", Pending),
+            ("a>b b<a", "a", "b", "u", Conflict),
+            ("a>b b>c c<b", "a", "c", "b", Pending),
+            ("a>b b>c c<a", "a", "c", "a", Pending),
+            // The undo undone, for this file or only for others.
+            ("a>b b<a a<b", "a", "b", "b", Applied),
+            ("a>b b<a a<b", "a", "b", "u", Applied),
+            ("a>b b<a a<bx", "a", "b", "u", Conflict),
+            // The user edited the file before the undo, which left it as it is.
+            ("a>b", "a", "b", "u", Applied),
             // Overwritten, and undone.
             ("u>b", "a", "b", "b", Applied),
-            ("u>bx", "a", "b", "u", Conflict),
+            ("u>b b<u", "a", "b", "u", Conflict),
+            ("u>b b<u u>b", "a", "c", "b", Pending),
+            // It did not happen.
+            ("a>bx", "a", "b", "a", Pending),
+            ("a>bx", "a", "b", "u", Conflict),
             // A part was applied, also to a file that the user had edited, or with the user's text.
             ("a>p", "a", "b", "p", Pending),
             ("a>p", "a", "b", "u", Conflict),
@@ -270,7 +264,10 @@ mod tests {
             // The process died before, and after.
             ("a>b?", "a", "b", "a", Pending),
             ("a>b?", "a", "b", "b", Applied),
-            ("a>b?", "a", "b", "u", Applied),
+            ("a>b?", "a", "b", "u", Conflict),
+            ("a>b b<a?", "a", "b", "a", Pending),
+            ("a>b b<a?", "a", "b", "b", Applied),
+            ("a>b b>c c<a?", "a", "c", "a", Pending),
         ] {
             let state = |it: &str| {
                 (it != "-").then(|| FileState {
@@ -297,6 +294,7 @@ mod tests {
                     path: HexPath::new(&path),
                     before: state(&text[..1]),
                     after: state(&text[2..]),
+                    is_undo: &text[1..2] == "<",
                     is_edited: marks == "!",
                 });
             }

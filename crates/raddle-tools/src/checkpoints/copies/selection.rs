@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use raddle_core::ports::{ApplyChanges, CopyError, FileToApply, HunkToApply};
 use raddle_workspace::{
-    Content, ContentHash, FileChange, HunkChoice, HunkConflict, Snapshot, WorkspacePath,
+    Content, ContentHash, FileChange, FileHunk, HunkChoice, HunkConflict, Snapshot, WorkspacePath,
     apply_hunks,
 };
 
@@ -100,7 +100,8 @@ fn has_other_lines(change: &FileChange, chosen: &[HunkToApply]) -> bool {
         };
         let sides = [&hunk.old, &hunk.new].into_iter();
         let known: HashSet<&[u8]> = sides.flat_map(|it| it.split(|it| *it == b'\n')).collect();
-        text.lines().any(|it| !known.contains(it.as_bytes()))
+        text.split('\n')
+            .any(|it| !it.is_empty() && !known.contains(it.as_bytes()))
     })
 }
 
@@ -125,6 +126,22 @@ fn with_hunks(
         None => Vec::new(),
     };
     let named = || name(change).unwrap_or_default();
+    let is_replaced = hunks.iter().any(|it| it.replacement.is_some());
+    let is_text = |it: &FileHunk| {
+        [&it.old, &it.new]
+            .iter()
+            .all(|it| str::from_utf8(it).is_ok())
+    };
+    if let Content::Text(all) = &change.content
+        && is_replaced
+        && !all.iter().all(is_text)
+    {
+        // The client saw other bytes than those of the file.
+        return Err(CopyError::NotChanged(format!(
+            "`{}` is not UTF-8: its hunks cannot have another text",
+            named()
+        )));
+    }
     let content = apply_hunks(&base, change, &choices).map_err(|error| {
         let path = named();
         CopyError::NotChanged(match error {
