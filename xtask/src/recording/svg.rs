@@ -18,6 +18,7 @@ text{fill:#e6eaf0;white-space:pre}
 .dim,.title{fill:#929cab}
 .bold{font-weight:600}
 .red{fill:#ff95a1}
+.green{fill:#7fd29a}
 .yellow{fill:#e2bd62}
 .typed{fill:#a5b0ff}
 @keyframes hidden{from,to{opacity:0}}
@@ -103,6 +104,7 @@ impl Piece {
             Style::Plain => "",
             Style::Dim => " class=\"dim\"",
             Style::Bold => " class=\"bold\"",
+            Style::Green => " class=\"green\"",
             Style::Red => " class=\"red\"",
             Style::Yellow => " class=\"yellow\"",
             Style::Typed => " class=\"typed\"",

@@ -16,6 +16,7 @@ pub enum Style {
     Dim,
     Bold,
     Red,
+    Green,
     Yellow,
     /// Text of the user.
     Typed,
@@ -111,6 +112,7 @@ impl Terminal {
             "[1m" => Style::Bold,
             "[2m" => Style::Dim,
             "[31m" => Style::Red,
+            "[32m" => Style::Green,
             "[33m" => Style::Yellow,
             "[2K" => {
                 if let Some(row) = self.rows.last_mut() {
@@ -178,7 +180,8 @@ mod tests {
 
     #[test]
     fn letters_have_styles() {
-        let terminal = shown("a\u{1b}[1mb\u{1b}[0m\u{1b}[2mc\u{1b}[31md\u{1b}[33me\u{1b}[0mf");
+        let terminal =
+            shown("a\u{1b}[1mb\u{1b}[0m\u{1b}[2mc\u{1b}[31md\u{1b}[32me\u{1b}[33mf\u{1b}[0mg");
         let styles: Vec<Style> = terminal.rows()[0].iter().map(|it| it.style).collect();
         assert_eq!(
             styles,
@@ -187,6 +190,7 @@ mod tests {
                 Style::Bold,
                 Style::Dim,
                 Style::Red,
+                Style::Green,
                 Style::Yellow,
                 Style::Plain
             ]
