@@ -24,13 +24,26 @@ pub fn cargo(root: &Path) -> Run {
     Run::new("cargo").directory(root)
 }
 
-/// Returns the short id of the checked-out commit, with a mark if files differ from it.
+/// Returns the short id of the checked-out commit, with a mark if files differ from it. The pages
+/// that an earlier proof wrote do not count.
 pub fn commit(root: &Path) -> Result<String> {
-    let description = Run::new("git")
-        .args(["describe", "--always", "--dirty", "--exclude", "*"])
-        .directory(root)
-        .output()?;
-    Ok(description.trim().to_owned())
+    let git = |args: &[&str]| Run::new("git").args(args).directory(root).output();
+    let id = git(&["rev-parse", "--short", "HEAD"])?;
+    let changed = git(&[
+        "diff",
+        "--name-only",
+        "HEAD",
+        "--",
+        ".",
+        ":(exclude)docs/proofs.json",
+        ":(exclude)docs/promises.md",
+    ])?;
+    let mark = if changed.trim().is_empty() {
+        ""
+    } else {
+        "-dirty"
+    };
+    Ok(format!("{}{mark}", id.trim()))
 }
 
 /// Returns the paths of all files that git tracks or would add: tracked, or new and not ignored. A
