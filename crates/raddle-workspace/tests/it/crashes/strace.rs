@@ -123,6 +123,13 @@ pub struct TracedCall {
     pub is_changing: bool,
 }
 
+impl TracedCall {
+    /// Whether a full disk makes it fail.
+    pub fn needs_space(&self) -> bool {
+        NEED_SPACE.contains(&self.name.as_str())
+    }
+}
+
 /// Fault of the calls of a process.
 #[derive(Clone, Debug)]
 pub struct Inject(Vec<String>);
