@@ -182,6 +182,48 @@ def reviewed(bench):
     require_equal("what changed", _changed(before, _state(work)), {".", "sub", "sub/words.py"})
     words = (work / "sub/words.py").read_text()
     require("word_3 = 33\n" in words and "word_25 = 25\n" in words, f"the file has {words!r}")
+    # The commits of the agent can be fetched.
+    _run(work, f"git fetch -q '{started['cwd']}' HEAD && git log --format=%s -1 FETCH_HEAD | grep -qx two")
+    client.leave()
+
+
+def of_a_fork(bench):
+    """A fork gets a copy of its own, in which the files are as at the end of its history."""
+    work = bench.workspace
+    (work / "a").write_text("1\n")
+    model = _model(bench, "echo one > a", "echo two > a; echo b > b", "echo three > a; cat a; pwd")
+    client = _Client(bench)
+    client.thread = client.call("thread/start", {"cwd": str(work)})["thread"]["id"]
+    client.turn("go")
+    client.turn("go")
+    read = client.call("thread/read", {"threadId": client.thread, "includeTurns": True})
+    first = read["thread"]["turns"][0]["id"]
+    (work / "mine").write_text("mine\n")
+    after_first = {"threadId": client.thread, "lastTurnId": first, "workspace": "copy"}
+    forked = client.call("thread/fork", after_first)
+    copy = Path(forked["cwd"])
+    require_equal("the copy", _files(copy), {"a": "one\n", "mine": "mine\n"})
+    require_equal("the folder", _files(work), {"a": "two\n", "b": "b\n", "mine": "mine\n"})
+    require("workspaceConflicts" not in forked, f"the answer is {forked}")
+
+    # The fork stays in its copy, and its changes replace those of the later turn.
+    client.thread = forked["thread"]["id"]
+    client.turn("go", cwd=str(work))
+    require(str(copy) in model.given()[-1], f"the model read {model.given()[-1]!r}")
+    client.call("thread/workspace/apply", {"threadId": client.thread})
+    require_equal("the folder", _files(work), {"a": "three\n", "mine": "mine\n"})
+
+    # A fork of the fork copies the copy, with the changes that are not applied yet.
+    (copy / "c").write_text("c\n")
+    before = {"threadId": client.thread, "beforeTurnId": first, "workspace": "copy"}
+    error = client.error("thread/fork", before)
+    require("checkpoint" in error["message"], f"a turn of another thread was reversed: {error}")
+    other = client.call("thread/fork", {"threadId": client.thread, "workspace": "copy"})
+    require(other["cwd"] not in (str(copy), str(work)), f"the fork works in {other['cwd']}")
+    require_equal("the other copy", _files(Path(other["cwd"])), {**_files(work), "c": "c\n"})
+    read = client.call("thread/workspace/read", {"threadId": other["thread"]["id"]})
+    require_equal("the origin", read["origin"], str(work))
+    require_equal("its changes", [it["path"] for it in read["diff"]["files"]], ["c"])
     client.leave()
 
 
@@ -231,4 +273,5 @@ CHECKS = {
     "copies-exec": on_the_command_line,
     "copies-client": of_a_client,
     "copies-review": reviewed,
+    "copies-fork": of_a_fork,
 }

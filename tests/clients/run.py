@@ -235,7 +235,9 @@ def main():
         sys.exit(f"results.json has rows of clients without a check: {', '.join(unchecked)}")
     # Again at the end, because the output above is long.
     for name, problem in run.problems:
-        print(f"failed  {name}\n    {problem}")
+        # An attempt that failed is worth a look, also where a later one passed.
+        outcome = "unsteady" if name in run.unsteady else "failed"
+        print(f"{outcome:<8} {name}\n    {problem}")
     print(f"{len(passed) - failed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 
@@ -263,6 +265,8 @@ class Run:
         self._writes_results = writes_results
         #: Names of failed attempts, with what was wrong.
         self.problems = []
+        #: Names of checks that passed only in a later attempt.
+        self.unsteady = set()
 
     def checks(self, names):
         """Returns whether each check passed. Third-party clients come last."""
@@ -279,6 +283,7 @@ class Run:
             if passed or not depends_on_time:
                 break
         if passed and attempt > 1:
+            self.unsteady.add(name)
             print(f"unsteady {name} passed only in try {attempt} of {_TRIES}", flush=True)
         return passed
 

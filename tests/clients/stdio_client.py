@@ -64,11 +64,18 @@ class Client:
 
     def call(self, method, params):
         """Returns the result."""
+        return self._response(method, params, "result")
+
+    def error(self, method, params):
+        """Returns the error of a request that fails."""
+        return self._response(method, params, "error")
+
+    def _response(self, method, params, member):
         number = self._send(method, params)
         for message in self._messages():
             if message.get("id") == number:
-                require("result" in message, f"the response to {method} was {message}")
-                return message["result"]
+                require(member in message, f"the response to {method} was {message}")
+                return message[member]
         raise Failure(f"the server ended before its response to {method}")
 
     def turn(self, text, **more):

@@ -7,7 +7,7 @@ use raddle_core::ports::{
 };
 use raddle_core::{
     Base, Class, Command, Epoch, Event, Forked, IdempotentRequest, Record, RecordBody, Refusal,
-    Revert, RevertPoint, Seq, SettingsChange, Thread, ThreadId, ThreadWriter, TurnId,
+    Revert, RevertPoint, Seq, Settings, SettingsChange, Thread, ThreadId, ThreadWriter, TurnId,
 };
 
 use crate::images::named_blobs;
@@ -49,6 +49,15 @@ pub enum ForkPoint {
     Before(TurnId),
 }
 
+/// Point of a source, as a fork finds it.
+#[derive(Debug)]
+pub struct ForkOrigin {
+    /// Settings of the source at this point.
+    pub settings: Settings,
+    /// First turn after it.
+    pub later: Option<TurnEntry>,
+}
+
 /// A turn and its successor.
 #[derive(Debug)]
 pub struct TurnWithNext {
@@ -86,6 +95,53 @@ impl Threads {
             .run(to, writer, settings, retention, Some(starter));
     }
 
+    /// Returns the settings and the next turn at a point of a thread. Fails as a fork there would.
+    pub async fn fork_origin(
+        &self,
+        from: ThreadId,
+        point: &ForkPoint,
+    ) -> Result<ForkOrigin, AgentError> {
+        let peek = self.peek(from).await?;
+        if peek.thread.is_archived() {
+            return Err(AgentError::Archived);
+        }
+        let source = self.shared.journal_of(from);
+        let (at, later) = self.cut(&*source, from, point).await?;
+        let settings = match &later {
+            Some(_) => {
+                let thread = thread_before(&*source, from, Seq(at.0 + 1)).await?;
+                thread.settings().clone()
+            }
+            None => peek.thread.settings().clone(),
+        };
+        Ok(ForkOrigin { settings, later })
+    }
+
+    /// Returns the last record of a fork at this point, and the first turn after it.
+    async fn cut(
+        &self,
+        source: &dyn Journal,
+        from: ThreadId,
+        point: &ForkPoint,
+    ) -> Result<(Seq, Option<TurnEntry>), AgentError> {
+        let later = match point {
+            ForkPoint::Now => None,
+            ForkPoint::Before(turn) => Some(self.find(from, turn).await?.turn),
+            ForkPoint::After(turn) => {
+                let entry = self.find(from, turn).await?;
+                if entry.turn.ended.is_none() {
+                    return Err(Refusal::TurnRunning.into());
+                }
+                entry.after
+            }
+        };
+        let at = match &later {
+            Some(turn) => cut_before(source, from, turn).await?,
+            None => source.head(from).await?,
+        };
+        Ok((at, later))
+    }
+
     async fn copy(
         &self,
         fork: ForkRequest,
@@ -98,23 +154,7 @@ impl Threads {
         }
         let source = self.shared.journal_of(from);
         let journal = self.shared.journal(retention);
-        let at = match fork.point {
-            ForkPoint::Now => source.head(from).await?,
-            ForkPoint::Before(turn) => {
-                let entry = self.find(from, &turn).await?;
-                cut_before(&*source, from, &entry.turn).await?
-            }
-            ForkPoint::After(turn) => {
-                let entry = self.find(from, &turn).await?;
-                if entry.turn.ended.is_none() {
-                    return Err(Refusal::TurnRunning.into());
-                }
-                match entry.after {
-                    Some(after) => cut_before(&*source, from, &after).await?,
-                    None => source.head(from).await?,
-                }
-            }
-        };
+        let (at, _) = self.cut(&*source, from, &fork.point).await?;
         if at == Seq::ZERO {
             return Err(ReadError::NotFound.into());
         }
@@ -287,12 +327,17 @@ async fn copy_records(
     Ok(())
 }
 
-/// Returns the state of the thread just before a record.
 async fn revert_point(
     journal: &dyn Journal,
     id: ThreadId,
     at: Seq,
 ) -> Result<RevertPoint, ReadError> {
+    let thread = thread_before(journal, id, at).await?;
+    Ok(thread.revert_point())
+}
+
+/// Returns the state of the thread just before a record.
+async fn thread_before(journal: &dyn Journal, id: ThreadId, at: Seq) -> Result<Thread, ReadError> {
     let base = journal.base(id, Some(previous(at))).await?;
     let mut thread = base
         .filter(|base| base.version == Base::VERSION)
@@ -301,7 +346,7 @@ async fn revert_point(
         let page = journal.read(id, thread.head(), PAGE_BYTES).await?;
         let mut earlier = page.iter().take_while(|record| record.seq < at).peekable();
         if earlier.peek().is_none() {
-            return Ok(thread.revert_point());
+            return Ok(thread);
         }
         earlier.for_each(|record| thread.apply(record));
     }

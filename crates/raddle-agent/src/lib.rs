@@ -37,7 +37,7 @@ pub use commands::{SubscribeRequest, UnsubscribeResult, UserCommand};
 pub use counters::{CounterCell, Counters, LabeledCounter, ProviderTokens, Timings, token_kinds};
 pub use environment::Instructions;
 pub use error::AgentError;
-pub use fork::{ForkPoint, ForkRequest, TurnWithNext};
+pub use fork::{ForkOrigin, ForkPoint, ForkRequest, TurnWithNext};
 pub use health::JournalHealth;
 pub use images::{IMAGES_BYTES_MAX, ImageError, NewImage};
 pub use interrupts::WaitingInterrupt;

@@ -43,6 +43,8 @@ pub enum Bug {
     YesForAll,
     /// More rights are granted than were requested.
     TooManyRights,
+    /// A change is written as a whole although the user dropped hunks of it.
+    DroppedHunkWritten,
 }
 
 #[cfg(feature = "planted")]
@@ -75,7 +77,7 @@ mod planted {
 
     impl Bug {
         /// Every bug, in declaration order.
-        pub const ALL: [Bug; 17] = [
+        pub const ALL: [Bug; 18] = [
             Bug::TwoWriters,
             Bug::ZombieAfterDeltas,
             Bug::NumberReused,
@@ -93,6 +95,7 @@ mod planted {
             Bug::DeniedRuns,
             Bug::YesForAll,
             Bug::TooManyRights,
+            Bug::DroppedHunkWritten,
         ];
 
         /// Whether this bug is planted now.

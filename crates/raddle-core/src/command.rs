@@ -15,7 +15,8 @@ use crate::policy::Ruling;
 use crate::{
     Ask, Briefed, Cause, CommandRun, Forked, GoalStatus, HookPrompt, InjectedItem, Input, Item,
     ItemBody, ItemId, ItemPart, ItemStatus, ModelEnd, Output, PlanStep, Price, Recovery,
-    RequestAnswer, RequestNumber, Span, ThreadStarted, Timestamp, TurnId, TurnKind, Usage,
+    RequestAnswer, RequestNumber, ReviewedHunk, Span, ThreadStarted, Timestamp, TurnId, TurnKind,
+    Usage,
 };
 use crate::{Epoch, Failure, Seq};
 
@@ -244,6 +245,8 @@ pub struct StartReview {
     pub text: String,
     /// Instructions for the model.
     pub prompt: String,
+    /// Hunks of the diff under review, as far as they are known.
+    pub hunks: Vec<ReviewedHunk>,
     /// Notes on the environment, as with [`StartTurn`].
     pub briefs: Vec<Briefed>,
     /// Principal that sent the command.

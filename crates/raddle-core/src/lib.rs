@@ -21,6 +21,7 @@ pub mod ports;
 mod price;
 mod record;
 mod refusal;
+mod review;
 mod thread;
 mod thread_writer;
 

@@ -7,7 +7,6 @@ mod budget;
 mod goal;
 mod item;
 mod open;
-mod review;
 mod view;
 
 pub use ask::{ask, may_call_answer};

@@ -7,6 +7,7 @@ mod model;
 mod pages;
 mod plugin_acts;
 mod plugins;
+mod review_diffs;
 mod rulebook;
 mod skills;
 mod summary;
@@ -35,6 +36,7 @@ pub use plugins::{
     ManifestSummary, NoPlugins, PluginEvent, PluginEventListener, PluginHookSummary, PluginRequest,
     PluginRequestError, PluginSkill, PluginSnapshot, Plugins,
 };
+pub use review_diffs::{NoReviewDiffs, ReviewDiffs, ReviewedDiff};
 pub use rulebook::{AmendError, Rulebook};
 pub use skills::{OfferedSkill, SkillOffer, Skills, TrustError, UndecidedFolder};
 pub(crate) use summary::preview;
@@ -45,8 +47,8 @@ pub use tools::{
 };
 pub use webhook::{Webhook, WebhookDecision, WebhookError, WebhookRequest};
 pub use workspace_copies::{
-    ApplyChanges, CopyChanges, CopyError, CopyOverlap, CreatedCopy, FileToApply, HunkToApply,
-    NoWorkspaceCopies, ThreadFolder, WorkspaceCopies, WorkspaceCopy,
+    ApplyChanges, CopyChanges, CopyError, CopyOverlap, CreatedCopy, FileToApply, ForkedFiles,
+    HunkToApply, NewCopy, NoWorkspaceCopies, ThreadFolder, WorkspaceCopies, WorkspaceCopy,
 };
 
 use std::future::Future;

@@ -520,6 +520,10 @@ pub struct ReviewFinding {
     pub start_line: Option<u32>,
     /// Last line of the problem; null if it is not about lines.
     pub end_line: Option<u32>,
+    /// Ids of the hunks of the diff under review in which these lines lie, as in `turn/diff/read`;
+    /// absent if there are none, or if they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hunk_ids: Option<Vec<String>>,
 }
 
 /// Marks the point where earlier history was summarised, automatically or by

@@ -148,25 +148,19 @@ impl Launcher {
     /// least one more than `bytes_max`. Its stderr may hold a secret, and is discarded. Dropping
     /// the future ends the program.
     pub async fn output(&self, launch: Launch, bytes_max: usize) -> Result<Vec<u8>, OutputError> {
-        let ChildProcess {
-            stdout,
-            stderr,
-            mut exit,
-            ..
-        } = self.start(launch, Stdio::Pipes { input: false })?;
-        exit.started().await?;
-        let drain = async {
-            match &stderr {
-                Some(stderr) => stderr.read_within(0).await.map(drop),
-                None => Ok(()),
-            }
-        };
-        let (written, _, report) = tokio::join!(stdout.read_within(bytes_max), drain, exit.ended());
-        match report.status {
-            Some(ExitStatus::Exit(0)) => Ok(written?),
-            Some(status) => Err(OutputError::Failed(status)),
-            None => Err(OutputError::Killed),
-        }
+        let process = self.start(launch, Stdio::Pipes { input: false })?;
+        process.output(bytes_max).await
+    }
+
+    /// Runs a command in its sandbox, as [`Self::output`] runs a program.
+    pub async fn confined_output(
+        &self,
+        confined: &ConfinedLaunch,
+        bytes_max: usize,
+    ) -> Result<Vec<u8>, OutputError> {
+        let (process, start) = self.open(Stdio::Pipes { input: false })?;
+        start.confined(confined)?;
+        process.output(bytes_max).await
     }
 
     /// Opens the parts of a program whose launch is not known yet. They can be used already, also
@@ -204,6 +198,31 @@ impl Launcher {
             started,
         };
         Ok((process, start))
+    }
+}
+
+impl ChildProcess {
+    /// Waits until the program has ended, and returns its stdout.
+    async fn output(self, bytes_max: usize) -> Result<Vec<u8>, OutputError> {
+        let Self {
+            stdout,
+            stderr,
+            mut exit,
+            ..
+        } = self;
+        exit.started().await?;
+        let drain = async {
+            match &stderr {
+                Some(stderr) => stderr.read_within(0).await.map(drop),
+                None => Ok(()),
+            }
+        };
+        let (written, _, report) = tokio::join!(stdout.read_within(bytes_max), drain, exit.ended());
+        match report.status {
+            Some(ExitStatus::Exit(0)) => Ok(written?),
+            Some(status) => Err(OutputError::Failed(status)),
+            None => Err(OutputError::Killed),
+        }
     }
 }
 

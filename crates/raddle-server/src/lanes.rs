@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use raddle_protocol::table::Lane;
+use raddle_protocol::table::{Lane, Resource};
 
 use self::claims::{Claim, ClaimKey, Mode};
 
@@ -162,6 +162,15 @@ impl LaneQueue {
         Mode::ALL
             .iter()
             .all(|other| self.inside[*other as usize] == 0 || mode.goes_with(*other))
+    }
+}
+
+impl Pass {
+    /// Gives up a resource of all connections before the request is answered.
+    pub(crate) fn leave(&mut self, resource: &Resource) {
+        let is_left = |it: &mut Claim| it.key.is_shared(resource);
+        let left: Vec<Claim> = self.claims.extract_if(.., is_left).collect();
+        self.lanes.release(&left);
     }
 }
 

@@ -31,7 +31,7 @@ use raddle_agent::Threads;
 use raddle_config::{
     CommandConfig, Config, ConfigError, HookConfig, McpConfig, PluginConfig, Providers, State,
 };
-use raddle_core::ports::{Checkpoints, McpServers, Plugins, WorkspaceCopies};
+use raddle_core::ports::{Checkpoints, McpServers, Plugins, ReviewDiffs, WorkspaceCopies};
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 use tokio::sync::oneshot;
 
@@ -83,6 +83,8 @@ pub(crate) struct ServerState {
     pub(crate) checkpoints: Arc<dyn Checkpoints>,
     /// The copies of workspaces in which threads work.
     pub(crate) copies: Arc<dyn WorkspaceCopies>,
+    /// The diffs that reviews are about.
+    pub(crate) review_diffs: Arc<dyn ReviewDiffs>,
     /// Starts the processes of clients.
     pub(crate) launcher: Launcher,
     /// The sandbox around these processes.
@@ -134,6 +136,7 @@ impl ServerState {
             plugins,
             checkpoints,
             copies,
+            review_diffs,
         } = parts.into();
         skill_roots.set_plugins(plugins.clone());
         let announcer = threads.clone();
@@ -159,6 +162,7 @@ impl ServerState {
             plugins,
             checkpoints,
             copies,
+            review_diffs,
             launcher,
             sandbox,
             panicked_connections: AtomicU64::new(0),

@@ -288,6 +288,7 @@ async fn turns(folder: &Path) -> Result<()> {
                 principal: None,
                 root: None,
                 output_schema: None,
+                reviewed: Vec::new(),
             });
             let end = TurnEnd::Completed {};
             let ended = Event::TurnEnded(TurnEnded { turn, end });

@@ -4,6 +4,7 @@ mod confinement;
 mod notices;
 mod output_listener;
 mod programs;
+mod read_only;
 mod request;
 mod run;
 mod spec;
@@ -14,6 +15,7 @@ pub(crate) mod user_commands;
 pub(crate) use self::confinement::policy;
 pub use self::confinement::workspaces;
 pub(crate) use self::notices::SentNotices;
+pub(crate) use self::read_only::read_only_output;
 pub(crate) use self::request::{
     CommandRequest, command_intent, is_confined, needs_path, parse_request,
 };

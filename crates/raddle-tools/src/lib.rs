@@ -17,6 +17,7 @@ pub mod patch;
 mod plan;
 mod plugin_call;
 mod registry;
+mod review_diffs;
 mod rights;
 pub mod shell;
 mod tool_call_error;

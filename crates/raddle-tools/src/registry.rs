@@ -200,6 +200,10 @@ impl BuiltInTools {
         self.inner.diffs.clone()
     }
 
+    pub(crate) fn inner(&self) -> &ToolDeps {
+        &self.inner
+    }
+
     /// Returns the item and the intent of a call; `None` if no tool has its name. It may block on
     /// the disk.
     fn intent_of(

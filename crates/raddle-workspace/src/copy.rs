@@ -40,10 +40,10 @@ impl Default for CopyLimits {
     fn default() -> Self {
         Self {
             // Limit: files, links and folders of a workspace that a thread copies; beyond it,
-            // thread/start is rejected with -32600.
+            // thread/start or thread/fork is rejected with -32600.
             entries_max: 1_000_000,
-            // Limit: bytes that the copy of a workspace takes on the disk; beyond it, thread/start is
-            // rejected with -32600.
+            // Limit: bytes that the copy of a workspace takes on the disk; beyond it, thread/start or
+            // thread/fork is rejected with -32600.
             bytes_max: 8 << 30,
         }
     }

@@ -9,7 +9,7 @@ use crate::opened::open_workspace;
 use crate::scan::{IgnoreFiles, Scanner};
 use crate::snapshot::{decode_cache, decode_gaps, encode_cache, encode_gaps};
 use crate::store::write_durably;
-use crate::{Error, Snapshot, Workspace, WorkspacePath};
+use crate::{ContentHash, Error, Snapshot, Workspace, WorkspacePath};
 
 impl Workspace {
     /// Takes a snapshot of another folder, such as a copy of this one. Its contents are in this
@@ -37,6 +37,18 @@ impl Workspace {
         let snapshot = Snapshot::new(scanned.root, scanned.gaps, named);
         self.store.put_snapshot(&snapshot, scanned.pack)?;
         Ok(snapshot)
+    }
+
+    /// Stores the contents that these paths have in a snapshot of another workspace.
+    pub fn import(
+        &mut self,
+        from: &Self,
+        snapshot: &Snapshot,
+        paths: &BTreeSet<WorkspacePath>,
+    ) -> Result<(), Error> {
+        let entries = paths.iter().filter_map(|it| snapshot.entry(it)?.leaf());
+        let hashes: BTreeSet<ContentHash> = entries.map(|it| it.hash).collect();
+        self.store.import(&from.store, &hashes)
     }
 
     /// Returns a snapshot in which a file has another content, which is stored. It must have the

@@ -16,7 +16,7 @@ mod files;
 mod pack;
 mod prune;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -179,6 +179,15 @@ impl Store {
             self.commit(writer)?;
         }
         Ok(hash)
+    }
+
+    /// Stores contents of another store.
+    pub fn import(&mut self, from: &Self, hashes: &BTreeSet<ContentHash>) -> Result<(), Error> {
+        let mut writer = self.writer()?;
+        for hash in hashes.iter().filter(|it| !self.contains(it)) {
+            writer.put(*hash, &from.read(hash)?)?;
+        }
+        self.commit(writer)
     }
 
     /// Returns a content, after a check of its hash.

@@ -120,27 +120,47 @@ pub(crate) fn print(unified: &str) -> io::Result<()> {
         let written = printer.file().write_all(unified.as_bytes());
         return written.and_then(|()| printer.flush());
     }
-    let has_colours = allows_colours();
-    for line in unified.lines() {
-        printer.line(&shown(line, has_colours))?;
+    for line in shown(unified, Part::Heading, allows_colours()) {
+        printer.line(&line)?;
     }
     printer.flush()
 }
 
-/// Returns a line of a diff for a terminal.
-pub(crate) fn shown(line: &str, has_colours: bool) -> String {
-    let text = sanitize(line);
-    let colour = match line.as_bytes() {
-        [b'd' | b'-' | b'+', ..] if is_heading(line) => "1",
-        [b'+', ..] => "32",
-        [b'-', ..] => "31",
-        [b'@', ..] => "36",
-        _ => return text,
-    };
-    match has_colours {
-        true => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
-        false => text,
-    }
+/// Part of a diff.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The lines that name a file.
+    Heading,
+    /// Lines of a hunk, which may look like those of a heading.
+    Hunk,
+}
+
+/// Returns the lines of a diff, or of a part of one, for a terminal.
+pub(crate) fn shown(
+    unified: &str,
+    mut part: Part,
+    has_colours: bool,
+) -> impl Iterator<Item = String> {
+    unified.lines().map(move |line| {
+        part = match line.as_bytes() {
+            [b'@', ..] => Part::Hunk,
+            // A line of a hunk begins with a sign or a space.
+            [b'd', ..] => Part::Heading,
+            _ => part,
+        };
+        let text = sanitize(line);
+        let colour = match (part, line.as_bytes()) {
+            (_, [b'@', ..]) => "36",
+            (Part::Heading, [b'd' | b'-' | b'+', ..]) if is_heading(line) => "1",
+            (Part::Hunk, [b'+', ..]) => "32",
+            (Part::Hunk, [b'-', ..]) => "31",
+            _ => return text,
+        };
+        match has_colours {
+            true => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
+            false => text,
+        }
+    })
 }
 
 fn is_heading(line: &str) -> bool {
@@ -166,20 +186,35 @@ mod tests {
 
     #[test]
     fn lines_of_a_diff_have_the_colour_of_their_kind() {
-        for (line, colour) in [
+        let lines = [
             ("diff --git a/a b/a", Some("1")),
+            ("deleted file mode 100644", None),
             ("--- a/a", Some("1")),
             ("+++ b/a", Some("1")),
-            ("@@ -1 +1 @@", Some("36")),
+            ("@@ -1,2 +1,2 @@", Some("36")),
             ("-old", Some("31")),
+            ("--- a removed comment", Some("31")),
             ("+new", Some("32")),
             (" same", None),
-            ("", None),
-        ] {
-            let expected = colour.map(|it| format!("\u{1b}[{it}m{line}\u{1b}[0m"));
-            assert_eq!(shown(line, true), expected.unwrap_or(line.to_owned()));
-            assert_eq!(shown(line, false), line);
-        }
-        assert_eq!(shown("+\u{1b}[2J", false), "+\\u{1b}[2J");
+            ("diff --git a/b b/b", Some("1")),
+            ("--- a/b", Some("1")),
+        ];
+        let unified = lines.map(|(line, _)| line).join("\n");
+        let coloured = lines.map(|(line, colour)| match colour {
+            Some(colour) => format!("\u{1b}[{colour}m{line}\u{1b}[0m"),
+            None => line.to_owned(),
+        });
+        let shown = |has_colours| {
+            let lines = shown(&unified, Part::Heading, has_colours);
+            lines.collect::<Vec<_>>()
+        };
+        assert_eq!(shown(true), coloured);
+        assert_eq!(shown(false), lines.map(|(line, _)| line));
+    }
+
+    #[test]
+    fn a_diff_moves_no_cursor() {
+        let lines: Vec<String> = shown("+\u{1b}[2J", Part::Hunk, false).collect();
+        assert_eq!(lines, ["+\\u{1b}[2J"]);
     }
 }

@@ -19,7 +19,7 @@ use raddle_plugin::{
 };
 use raddle_providers::{ConfiguredModels, VendorClient};
 use raddle_rpc::{Connection, DialError, PeerListener, dial};
-use raddle_sandbox::{SandboxService, Tier, egress};
+use raddle_sandbox::{PolicyPath, SandboxService, Tier, egress};
 use raddle_server::{AgentDeps, AgentParts, Peers};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 use raddle_tools::{
@@ -114,6 +114,7 @@ pub(crate) fn open(
         plugins: Arc::new(plugins),
         copies: Arc::new(checkpoints.clone()),
         checkpoints: Arc::new(checkpoints),
+        review_diffs: Arc::new(built_in),
     }
 }
 
@@ -193,23 +194,10 @@ pub(crate) fn copy_folders(home: &Path) -> CopyFolders {
 /// The folder of a home's copies of workspaces. It is beside the home, because commands do not see
 /// what is in it. No link leads to it, because one could be replaced.
 fn copies_folder(home: &Path) -> PathBuf {
-    let mut folder = real(home).into_os_string();
+    let real = PolicyPath::of(home).map_or_else(|_| home.to_owned(), |it| it.real);
+    let mut folder = real.into_os_string();
     folder.push("-copies");
     folder.into()
-}
-
-/// Returns a path without links. Its end need not exist.
-fn real(path: &Path) -> PathBuf {
-    let existing = path.ancestors().find_map(|it| {
-        let real = it.canonicalize().ok()?;
-        Some((real, path.strip_prefix(it).ok()?))
-    });
-    match existing {
-        // Joining nothing would add a slash.
-        Some((real, rest)) if rest.as_os_str().is_empty() => real,
-        Some((real, rest)) => real.join(rest),
-        None => path.to_owned(),
-    }
 }
 
 /// The configuration and the rules for commands.

@@ -6,6 +6,7 @@
 
 pub mod context;
 pub mod ending;
+mod hunks;
 mod power;
 pub mod rejoin;
 pub mod requests;
@@ -24,6 +25,7 @@ use raddle_core::{
 
 use raddle_protocol::Notification;
 
+use self::hunks::DecidedHunks;
 use self::rulings::Rulings;
 use crate::client_view::ClientView;
 use crate::store::{Log, LogRow};
@@ -79,6 +81,7 @@ pub struct Oracle {
     requests: BTreeMap<RequestNumber, ItemId>,
     resolved: BTreeMap<RequestNumber, Resolution>,
     rulings: Rulings,
+    hunks: DecidedHunks,
     /// Texts of users, each sent once.
     inputs: BTreeSet<String>,
     /// Texts that the next model call must contain.
@@ -148,12 +151,14 @@ impl Oracle {
     /// Adds a remaining row of a log, as a client receives it that was absent when it was
     /// announced.
     fn replay_row(&mut self, row: &Rc<LogRow>) -> Check {
+        self.hunks.note(&self.fold, &self.requests, &row.record);
         let notifications = notifications_on_replay(&mut self.fold, &row.record);
         self.add_row(row);
         rejoin::i1_makes_sense(self.view.apply_all(&notifications))
     }
 
     fn apply_row(&mut self, row: &Rc<LogRow>) {
+        self.hunks.note(&self.fold, &self.requests, &row.record);
         self.fold.apply(&row.record);
         self.add_row(row);
     }
@@ -170,6 +175,9 @@ impl Oracle {
         self.rulings.check(record)?;
         if let RecordBody::Event(event) = &record.body {
             self.reverts_only_what_counts(event)?;
+            if let Event::ItemCompleted(it) = &**event {
+                self.hunks.check(it)?;
+            }
         }
         self.i3_no_silent_run(record)
     }

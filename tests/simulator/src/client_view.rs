@@ -67,6 +67,8 @@ pub struct SentRequest {
     pub item: ItemId,
     /// Content of the request.
     pub ask: Ask,
+    /// Ids of the hunks that the client may choose among.
+    pub hunks: Vec<String>,
 }
 
 /// Description of a notification that contradicts the view.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use raddle_core::policy::Verdict;
 use raddle_core::{
     Ask, Cause, Event, FailureKind, ItemStatus, ModelEnd, POLICY, Record, RecordBody, Refusal,
-    Resolution, TurnEnd, WriterEnd,
+    RequestAnswer, Resolution, TurnEnd, WriterEnd,
 };
 
 /// Number of times that each situation occurred.
@@ -57,6 +57,8 @@ pub const REQUIRED: &[&str] = &[
     "recovery by the node's default",
     "tool stopped too slowly",
     "two answers",
+    "hunks accepted",
+    "all hunks dropped",
     "ruling allow",
     "ruling by a yes for the session",
     "ruling ask",
@@ -234,6 +236,14 @@ impl Coverage {
                     Resolution::Expired {} => "request expired",
                     Resolution::Withdrawn {} => "request withdrawn",
                 });
+                if let Resolution::Answered { answer, .. } = &it.resolution
+                    && let RequestAnswer::AcceptHunks { hunks } = &**answer
+                {
+                    self.hit(match hunks.iter().any(|it| it.accept) {
+                        true => "hunks accepted",
+                        false => "all hunks dropped",
+                    });
+                }
                 match &it.grant {
                     Some(grant) if grant.session => self.hit("rights for the session"),
                     Some(_) => self.hit("rights for the turn"),

@@ -7,10 +7,10 @@ use std::collections::{BTreeSet, VecDeque};
 use raddle_core::policy::{Ruling, Verdict};
 use raddle_core::{
     Admission, AgentMessage, AppendText, Ask, AskCommand, AskElicitation, AskPatch, AskPermissions,
-    AskQuestions, AskTool, CallTool, ClientTool, Command, CommandRun, Compact, EndModel, Failure,
-    FailureKind, GoalStatus, ItemBody, ItemId, ItemPart, ItemUpdate, ModelEnd, NamedTool, Patch,
-    PlanStep, PlanText, Price, Rates, Reasoning, Sealed, StepStatus, Timestamp, ToolCall,
-    UpdateItem, UpdatePlan, Usage, UserQuestion,
+    AskQuestions, AskTool, CallTool, ChangeKind, ClientTool, Command, CommandRun, Compact,
+    EndModel, Failure, FailureKind, FileChange, GoalStatus, ItemBody, ItemId, ItemPart, ItemUpdate,
+    ModelEnd, NamedTool, Patch, PlanStep, PlanText, Price, Rates, Reasoning, Sealed, StepStatus,
+    Timestamp, ToolCall, UpdateItem, UpdatePlan, Usage, UserQuestion,
 };
 use support::Rng;
 
@@ -203,7 +203,9 @@ impl CallScript<'_> {
             0..=4 => (command(), None),
             5..=6 => (command(), Some(Ask::Command(AskCommand::default()))),
             7 => (
-                ItemBody::Patch(Patch::default()),
+                ItemBody::Patch(Patch {
+                    changes: vec![proposed_change()],
+                }),
                 Some(Ask::Patch(AskPatch::default())),
             ),
             8 => (
@@ -404,6 +406,17 @@ pub fn with_absolute_times(command: &Command, now: Timestamp) -> Command {
         _ => {}
     }
     command
+}
+
+/// Returns a change of a file with three hunks.
+fn proposed_change() -> FileChange {
+    let diff = [1, 21, 41].map(|line| format!("@@ -{line} +{line} @@\n-old {line}\n+new {line}\n"));
+    FileChange {
+        // In no working directory of a thread: the ids of hunks would change with it.
+        path: "/p/a".to_owned(),
+        kind: ChangeKind::Update { moved_to: None },
+        diff: diff.concat(),
+    }
 }
 
 fn question() -> UserQuestion {

@@ -4,6 +4,7 @@ use raddle_core::{BeginTurn, Command, Effect, ItemId, Purpose, TurnId};
 
 use crate::check::Check;
 use crate::client_request::environment_briefs;
+use crate::hunks::WrittenHunks;
 use crate::script::{CallScript, tool};
 use crate::world::{AtNode, SimWorld, ToolRun};
 
@@ -45,7 +46,12 @@ impl SimWorld {
                     return Ok(());
                 };
                 let body = open.item.body.clone();
-                let steps = tool::running(&mut sim_thread.rng, item, &body);
+                let cwd = &live.owner.thread().settings().cwd;
+                let written = WrittenHunks::of(cwd, &body, open.hunks());
+                if !sim_thread.removed {
+                    sim_thread.oracle.i3_hunks_are_accepted(item, &written)?;
+                }
+                let steps = tool::running(&mut sim_thread.rng, item, &body, &written);
                 let wait = steps.front().map_or(0, |step| step.0);
                 let run = ToolRun {
                     steps,

@@ -4,7 +4,6 @@ use raddle_protocol as wire;
 use raddle_protocol::ThreadItem;
 use serde_json::Value;
 
-use super::review;
 use crate::{
     Action, ChangeKind, CommandRun, CommandSource, Image, Input, Item, ItemBody, ItemStatus,
     McpCall, Output, Patch, Phase, QueuedInput, WebAction,
@@ -199,7 +198,7 @@ pub(super) fn whole(item: &Item) -> ThreadItem {
         ItemBody::ReviewLeft(it) => ThreadItem::ExitedReviewMode(wire::ExitedReviewModeItem {
             id,
             review: it.text.clone(),
-            findings: Some(review::findings(&it.text)).filter(|it| !it.is_empty()),
+            findings: Some(crate::review::findings(it)).filter(|it| !it.is_empty()),
             completed_at_ms,
             started_at_ms,
         }),

@@ -8,14 +8,14 @@ use crate::ThreadId;
 
 /// The copies of workspaces. The changes of a copy are applied to the user's folder only on request.
 ///
-/// A copy is made for one thread. Its forks work in the same copy.
+/// A copy is made for one thread. Its forks work in the same copy, unless they get one of their own.
 pub trait WorkspaceCopies: fmt::Debug + Send + Sync {
-    /// Copies the workspace around a folder for a new thread. A copy that was made for this thread
-    /// before is used again, unless the thread was deleted.
+    /// Copies a workspace for a new thread. A copy that was made for this thread before is used
+    /// again, unless the thread was deleted.
     fn create(
         &self,
         thread: ThreadId,
-        folder: String,
+        request: NewCopy,
     ) -> BoxFuture<'_, Result<CreatedCopy, CopyError>>;
 
     /// Removes the copy of a thread that did not start. Only for the caller that made the copy: an
@@ -50,13 +50,38 @@ pub trait WorkspaceCopies: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'_, Result<FileRestore, CopyError>>;
 }
 
-/// A folder in the copy of a new thread.
+/// A request for a copy of the workspace around a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewCopy {
+    /// The folder in which the thread would work otherwise.
+    pub cwd: String,
+    /// All folders that its settings name.
+    pub folders: Vec<String>,
+    /// The files to copy, if the thread is a fork.
+    pub fork: Option<ForkedFiles>,
+}
+
+/// The files of a fork.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForkedFiles {
+    /// The thread that is forked. If it works in a copy, that copy is copied.
+    pub from: ThreadFolder,
+    /// The checkpoint of that thread before which the files are; `None` leaves them as they are now.
+    pub checkpoint: Option<String>,
+}
+
+/// The copy of a new thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreatedCopy {
-    /// Where the folder is in the copy.
-    pub path: String,
+    /// Where `cwd` is in the copy.
+    pub cwd: String,
+    /// Where the other folders are in it. Those elsewhere are left out.
+    pub folders: BTreeMap<String, String>,
     /// Whether the copy was made now.
     pub is_new: bool,
+    /// Files that are not in their state before the checkpoint, because they changed since the agent
+    /// left them.
+    pub conflicts: Vec<FileConflict>,
 }
 
 /// A thread and its working directory, by which an ephemeral fork finds its copy.
@@ -164,7 +189,7 @@ pub enum CopyError {
 pub struct NoWorkspaceCopies;
 
 impl WorkspaceCopies for NoWorkspaceCopies {
-    fn create(&self, _: ThreadId, _: String) -> BoxFuture<'_, Result<CreatedCopy, CopyError>> {
+    fn create(&self, _: ThreadId, _: NewCopy) -> BoxFuture<'_, Result<CreatedCopy, CopyError>> {
         let error = CopyError::CannotCopy("this server makes no copies of workspaces".to_owned());
         Box::pin(std::future::ready(Err(error)))
     }

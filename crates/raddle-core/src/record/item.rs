@@ -773,6 +773,23 @@ pub struct Review {
     /// Instructions for the model, where they exceed the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
+    /// Hunks in which findings of the result lie, with the paths that the findings name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hunks: Vec<ReviewedHunk>,
+}
+
+/// A hunk of a diff under review.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReviewedHunk {
+    /// Path of the file, relative to the folder of the thread.
+    pub path: String,
+    /// Id of the hunk, as in the diff of a turn.
+    pub id: String,
+    /// First line, from 1: the first new one, or the one before the removed lines.
+    pub first: u32,
+    /// Last line: the last new one, or the one after the removed lines.
+    pub last: u32,
 }
 
 /// A tool without a separate item type.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Blob, Failure, Item, Route, Spending, is_false};
+use super::{Blob, Failure, Item, ReviewedHunk, Route, Spending, is_false};
 use crate::{ItemId, Timestamp, TurnId};
 
 /// A turn began, with or without input.
@@ -23,6 +23,9 @@ pub struct TurnStarted {
     /// JSON Schema that its last message must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
+    /// Hunks of the diff under review, as far as they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reviewed: Vec<ReviewedHunk>,
 }
 
 /// Purpose of a turn.

@@ -338,6 +338,7 @@ impl Thread {
             compacted: false,
             answer: None,
             reviewing: false,
+            reviewed: it.reviewed.clone(),
             rights: crate::Grant::default(),
             spent: super::budget::BudgetUsage::default(),
             charged_from: OpenTurn::charged_since(it.kind, at),
@@ -506,12 +507,15 @@ impl Thread {
         }
         if approved {
             let any = crate::bugs::planted(crate::bugs::Bug::YesForAll);
+            let as_a_whole = crate::bugs::planted(crate::bugs::Bug::DroppedHunkWritten);
             self.with_turn(|turn| {
                 let items = turn.items.iter_mut();
                 let approved_items = items.filter(|it| any || it.item.id == open.item);
                 for item in approved_items.filter(|it| it.gate == Some(Gate::Approval)) {
                     item.ready = true;
-                    if let Some(RequestAnswer::AcceptHunks { hunks }) = answer {
+                    if let Some(RequestAnswer::AcceptHunks { hunks }) = answer
+                        && !as_a_whole
+                    {
                         item.hunks.clone_from(hunks);
                     }
                 }

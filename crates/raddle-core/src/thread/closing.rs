@@ -232,7 +232,7 @@ pub(super) fn turn_ended(
     let unowned = thread.requests.iter();
     let unowned = unowned.filter(|(_, open)| thread.open_item(&open.item).is_none());
     let mut bodies: Vec<RecordBody> = unowned.map(|(request, _)| withdrawn(*request)).collect();
-    bodies.extend(super::review::exit_review(turn, now));
+    bodies.extend(super::review::exit_review(thread, turn, now));
     bodies.push(
         Event::TurnEnded(TurnEnded {
             turn: turn.id.clone(),

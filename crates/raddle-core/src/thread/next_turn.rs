@@ -52,6 +52,7 @@ fn begin_for_goal(thread: &Thread, goal: &Goal, it: BeginTurn) -> Decision {
         principal: None,
         root: None,
         output_schema: None,
+        reviewed: Vec::new(),
     };
     let mut bodies = vec![Event::TurnStarted(started).into()];
     bodies.extend(thread.changed_briefs(it.briefs));

@@ -1,6 +1,7 @@
 //! Reviews: turns with items at their start and end.
 
 use super::{Decision, OpenTurn, Thread, item_text};
+use crate::review::hunks_of_findings;
 use crate::{
     CommandOutcome, Event, Item, ItemBody, ItemCompleted, ItemId, ItemStarted, ItemStatus,
     RecordBody, Refusal, Review, StartReview, Timestamp, TurnId, TurnKind, TurnStarted,
@@ -20,10 +21,12 @@ pub(super) fn decide(
         principal: it.principal,
         root: None,
         output_schema: None,
+        reviewed: it.hunks,
     };
     let entered = ItemBody::ReviewEntered(Review {
         text: it.text,
         prompt: Some(it.prompt),
+        hunks: Vec::new(),
     });
     let mut bodies = vec![Event::TurnStarted(started).into()];
     bodies.extend(thread.changed_briefs(it.briefs));
@@ -35,7 +38,7 @@ pub(super) fn decide(
 }
 
 /// Returns the item that ends a review, before its turn ends in any way.
-pub(super) fn exit_review(turn: &OpenTurn, now: Timestamp) -> Vec<RecordBody> {
+pub(super) fn exit_review(thread: &Thread, turn: &OpenTurn, now: Timestamp) -> Vec<RecordBody> {
     if !turn.reviewing {
         return Vec::new();
     }
@@ -44,7 +47,13 @@ pub(super) fn exit_review(turn: &OpenTurn, now: Timestamp) -> Vec<RecordBody> {
         Some(ItemBody::AgentMessage(message)) => message.text.clone(),
         _ => String::new(),
     };
-    let exited = ItemBody::ReviewLeft(Review { text, prompt: None });
+    let cwd = &thread.settings.cwd;
+    let hunks = hunks_of_findings(&text, &turn.reviewed, &[cwd, thread.settings.real(cwd)]);
+    let exited = ItemBody::ReviewLeft(Review {
+        text,
+        prompt: None,
+        hunks,
+    });
     // The id must not be random, and a turn ends only once.
     let item = format!("{}-reviewed", turn.id).as_str().into();
     instant_item(&turn.id, item, exited, now)

@@ -24,6 +24,7 @@ pub(super) fn decide(thread: &Thread, it: RunShell, now: Timestamp) -> Result<De
                 principal: it.principal,
                 root: None,
                 output_schema: None,
+                reviewed: Vec::new(),
             };
             bodies.push(Event::TurnStarted(started).into());
             bodies.extend(thread.changed_briefs(it.briefs));

@@ -39,6 +39,7 @@ pub(super) fn decide(
             principal: start.principal.clone(),
             root: start.root,
             output_schema: start.output_schema,
+            reviewed: Vec::new(),
         })
         .into(),
     );

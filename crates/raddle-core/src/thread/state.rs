@@ -11,8 +11,8 @@ use super::keys::RememberedOutcome;
 use super::{Goal, ModelUsage, OpenItem, QueuedInput};
 use crate::{
     Ask, Cause, Epoch, Failure, Git, GoalStatus, Grant, Item, ItemId, Purpose, RequestNumber,
-    RevertPoint, Route, Seq, Settings, Settlement, Span, ThreadId, ThreadSource, Timestamp, Topic,
-    TurnEnd, TurnId, TurnKind, Usage,
+    RevertPoint, ReviewedHunk, Route, Seq, Settings, Settlement, Span, ThreadId, ThreadSource,
+    Timestamp, Topic, TurnEnd, TurnId, TurnKind, Usage,
 };
 
 /// Maximum number of resolved requests that are kept.
@@ -237,6 +237,9 @@ pub struct OpenTurn {
     /// Whether a review began in it and has not ended.
     #[serde(default)]
     pub(crate) reviewing: bool,
+    /// Hunks of the diff under review.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) reviewed: Vec<ReviewedHunk>,
     /// Rights beyond the sandbox that are granted for it.
     #[serde(default)]
     pub(crate) rights: Grant,

@@ -331,6 +331,7 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             item: format!("{}-r", word(1)).as_str().into(),
             text: "changes".to_owned(),
             prompt: word(2).to_owned(),
+            hunks: Vec::new(),
             briefs: briefs(words.get(3..).unwrap_or_default()),
             principal: None,
         })),

@@ -418,6 +418,7 @@ fn a_fork_has_its_own_recency() {
             principal: None,
             root: None,
             output_schema: None,
+            reviewed: Vec::new(),
         }),
     );
     at(

@@ -332,6 +332,11 @@ pub struct ThreadForkParams {
     pub service_tier: Maybe<String>,
     /// Label chosen by the client for the purpose of the fork. It has no effect.
     pub thread_source: Option<String>,
+    /// Folder in which the agent works. `shared` and absence mean that of the source, which may be a
+    /// copy. With `copy`, the fork gets a copy of its own, in which the files that the agent changed
+    /// are as at the end of the fork's history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspaceMode>,
     /// Idempotency key, chosen by the client: the server executes repeated requests with the same
     /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -380,6 +385,10 @@ pub struct ThreadForkResponse {
     pub runtime_workspace_roots: Vec<String>,
     /// Service tier requested from the provider; null means the provider's default.
     pub service_tier: Option<String>,
+    /// Files that changed after the agent left them, which are in the copy as they are now. Absent
+    /// without such files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_conflicts: Option<Vec<FileConflict>>,
 }
 
 /// Params of `thread/unsubscribe`, which ends this connection's subscription to a thread. The

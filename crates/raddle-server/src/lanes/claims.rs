@@ -23,6 +23,13 @@ pub(super) struct ClaimKey {
     resource: Resource,
 }
 
+impl ClaimKey {
+    /// Whether it is this resource of all connections.
+    pub(super) fn is_shared(&self, resource: &Resource) -> bool {
+        self.connection == 0 && self.resource == *resource
+    }
+}
+
 /// A resource and the access to it.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use raddle_agent::Threads;
 use raddle_config::{CommandConfig, HookConfig, McpConfig, PluginConfig, Providers};
 use raddle_core::ports::{
-    Checkpoints, McpServers, NoCheckpoints, NoMcpServers, NoPlugins, NoWorkspaceCopies, Plugins,
-    Skills, WorkspaceCopies,
+    Checkpoints, McpServers, NoCheckpoints, NoMcpServers, NoPlugins, NoReviewDiffs,
+    NoWorkspaceCopies, Plugins, ReviewDiffs, Skills, WorkspaceCopies,
 };
 use raddle_sandbox::{Launcher, SandboxService, SearchPath};
 
@@ -48,6 +48,8 @@ pub struct AgentParts {
     pub checkpoints: Arc<dyn Checkpoints>,
     /// The copies of workspaces in which threads work.
     pub copies: Arc<dyn WorkspaceCopies>,
+    /// The diffs that reviews are about.
+    pub review_diffs: Arc<dyn ReviewDiffs>,
 }
 
 impl From<Threads> for AgentParts {
@@ -58,6 +60,7 @@ impl From<Threads> for AgentParts {
             plugins: Arc::new(NoPlugins),
             checkpoints: Arc::new(NoCheckpoints),
             copies: Arc::new(NoWorkspaceCopies),
+            review_diffs: Arc::new(NoReviewDiffs),
         }
     }
 }

@@ -126,7 +126,7 @@ pub(crate) async fn turn_before(
 
 /// Restores the files to their state before a turn: before its checkpoint, or the first one of a
 /// later turn. Turns that were reverted without their files count as well. If there is none, no file
-/// is restored, unless a turn may have changed files: then this fails.
+/// is restored. Fails if one of these turns may have changed files and has no checkpoint.
 pub(crate) async fn restore_before(
     state: &ServerState,
     id: ThreadId,
@@ -136,6 +136,17 @@ pub(crate) async fn restore_before(
         Some(request) => Ok(state.checkpoints.restore(id, request).await?),
         None => Ok(FileRestore::default()),
     }
+}
+
+/// Returns the checkpoint before which the files are as they were before a turn; `None` if the turn and
+/// the later ones changed none. Fails if that is not known.
+pub(crate) async fn checkpoint_before(
+    state: &ServerState,
+    id: ThreadId,
+    turn: &TurnEntry,
+) -> Result<Option<String>, WireError> {
+    let request = request_before(state, id, turn).await?;
+    Ok(request.map(|it| it.checkpoint))
 }
 
 /// Checks that [`restore_before`] can restore the files.
@@ -156,11 +167,9 @@ async fn request_before(
     turn: &TurnEntry,
 ) -> Result<Option<RestoreFiles>, WireError> {
     let stored = state.checkpoints.list(id).await?;
+    check_covered(state, id, turn, &stored).await?;
     let found = first_since(&state.threads, id, turn, stored).await;
     let found = found.map_err(|error| threads::refused(id, error))?;
-    if found.is_none() {
-        check_covered(state, id, turn).await?;
-    }
     Ok(found.map(|checkpoint| RestoreFiles {
         checkpoint,
         overwrite: Vec::new(),
@@ -173,9 +182,13 @@ async fn check_covered(
     state: &ServerState,
     id: ThreadId,
     turn: &TurnEntry,
+    stored: &[Checkpoint],
 ) -> Result<(), WireError> {
     let turns = turns_with_writers(&state.threads, id, turn).await;
-    for turn in turns.map_err(|error| threads::refused(id, error))? {
+    let mut turns = turns.map_err(|error| threads::refused(id, error))?;
+    let stored: HashSet<&TurnId> = stored.iter().filter_map(|it| it.turn.as_ref()).collect();
+    turns.retain(|it| !stored.contains(it));
+    for turn in turns {
         let read = state
             .checkpoints
             .diff(id, CheckpointRange::Turn(turn))

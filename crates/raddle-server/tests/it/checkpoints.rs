@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 
@@ -55,7 +55,7 @@ impl ScriptedCheckpoints {
         given.clone()
     }
 
-    fn planned(&self, request: &RestoreFiles) -> Result<Plan, CheckpointError> {
+    pub fn planned(&self, request: &RestoreFiles) -> Result<Plan, CheckpointError> {
         let given = self.given();
         let first = given.iter().position(|it| it.id == request.checkpoint);
         let since = &given[first.ok_or(CheckpointError::NoSuchCheckpoint)?..];
@@ -106,14 +106,7 @@ impl ScriptedCheckpoints {
         if plan.changes.is_empty() {
             return Ok(plan.restore);
         }
-        for (path, (_, content)) in &plan.changes {
-            let path = self.workspace.join(path);
-            let written = match content {
-                Some(content) => fs::write(path, content),
-                None => fs::remove_file(path),
-            };
-            written.map_err(|error: io::Error| CheckpointError::Failed(error.to_string()))?;
-        }
+        plan.write(&self.workspace)?;
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let id = format!("restore-{}", given.len());
         plan.restore.checkpoint = Some(id.clone());
@@ -158,10 +151,25 @@ impl ScriptedCheckpoints {
 }
 
 #[derive(Debug, Default)]
-struct Plan {
-    restore: FileRestore,
+pub struct Plan {
+    pub restore: FileRestore,
     /// The files with their content now and later.
     changes: Changes,
+}
+
+impl Plan {
+    /// Gives the files of a folder their later content.
+    pub fn write(&self, folder: &Path) -> Result<(), CheckpointError> {
+        for (path, (_, content)) in &self.changes {
+            let path = folder.join(path);
+            let written = match content {
+                Some(content) => fs::write(path, content),
+                None => fs::remove_file(path),
+            };
+            written.map_err(|error: io::Error| CheckpointError::Failed(error.to_string()))?;
+        }
+        Ok(())
+    }
 }
 
 /// Files with their content before and after.

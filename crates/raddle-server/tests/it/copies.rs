@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use raddle_core::ThreadId;
 use raddle_core::ports::{
     ApplyChanges, BoxFuture, CheckpointDiff, ConflictReason, CopyChanges, CopyError, CopyOverlap,
-    CreatedCopy, FileConflict, FileRestore, RestoreEffect, RestoredFile, ThreadFolder,
-    WorkspaceCopies, WorkspaceCopy,
+    CreatedCopy, FileConflict, FileRestore, NewCopy, RestoreEffect, RestoreFiles, RestoredFile,
+    ThreadFolder, WorkspaceCopies, WorkspaceCopy,
 };
 
-use crate::checkpoints::{file_diff, hash, read, unified};
+use crate::checkpoints::{ScriptedCheckpoints, file_diff, hash, read, unified};
 use crate::player::Harness;
 
 /// The copies of all threads of a test.
@@ -22,6 +22,7 @@ pub struct ScriptedCopies {
     workspace: PathBuf,
     folder: PathBuf,
     copied: Arc<Mutex<BTreeMap<ThreadId, BTreeMap<String, String>>>>,
+    checkpoints: ScriptedCheckpoints,
 }
 
 impl ScriptedCopies {
@@ -30,6 +31,7 @@ impl ScriptedCopies {
             workspace: harness.workspace.clone(),
             folder: harness.home.join("copies"),
             copied: Arc::default(),
+            checkpoints: ScriptedCheckpoints::of(harness),
         }
     }
 
@@ -45,20 +47,39 @@ impl ScriptedCopies {
         copied.get(&thread).cloned()
     }
 
-    fn created(&self, thread: ThreadId, folder: &str) -> Result<String, CopyError> {
-        if self.workspace.display().to_string() != folder {
-            let error = format!("{folder}: cannot be copied: it is not the workspace");
+    fn created(&self, thread: ThreadId, request: NewCopy) -> Result<CreatedCopy, CopyError> {
+        if self.workspace.display().to_string() != request.cwd {
+            let error = format!("{}: cannot be copied: it is not the workspace", request.cwd);
             return Err(CopyError::CannotCopy(error));
         }
-        let copy = PathBuf::from(self.copy(thread).folder);
-        fs::create_dir_all(&copy).expect("a folder");
+        let copy = self.copy(thread);
+        let folder = PathBuf::from(&copy.folder);
+        fs::create_dir_all(&folder).expect("a folder");
         let files = files(&self.workspace);
         for (name, text) in &files {
-            fs::write(copy.join(name), text).expect("a file");
+            fs::write(folder.join(name), text).expect("a file");
         }
         let mut copied = self.copied.lock().unwrap_or_else(PoisonError::into_inner);
         copied.insert(thread, files);
-        Ok(copy.display().to_string())
+        let mut conflicts = Vec::new();
+        if let Some(checkpoint) = request.fork.and_then(|it| it.checkpoint) {
+            let plan = self.checkpoints.planned(&RestoreFiles {
+                checkpoint,
+                overwrite: Vec::new(),
+            })?;
+            plan.write(&folder)?;
+            conflicts = plan.restore.conflicts;
+        }
+        let folders = request.folders.into_iter().filter_map(|it| {
+            let in_copy = copy.path_in_copy(&it)?;
+            Some((it, in_copy))
+        });
+        Ok(CreatedCopy {
+            cwd: copy.folder.clone(),
+            folders: folders.collect(),
+            is_new: true,
+            conflicts,
+        })
     }
 
     /// Returns the changed files: each with its copied content and the one in the copy.
@@ -163,10 +184,9 @@ impl WorkspaceCopies for ScriptedCopies {
     fn create(
         &self,
         thread: ThreadId,
-        folder: String,
+        request: NewCopy,
     ) -> BoxFuture<'_, Result<CreatedCopy, CopyError>> {
-        let path = self.created(thread, &folder);
-        Box::pin(ready(path.map(|path| CreatedCopy { path, is_new: true })))
+        Box::pin(ready(self.created(thread, request)))
     }
 
     fn fork(&self, _: ThreadFolder, _: ThreadId) -> BoxFuture<'_, Result<(), CopyError>> {

@@ -140,6 +140,7 @@ pub fn begin_turn(turn: &str, text: &str) -> Vec<RecordBody> {
             principal: None,
             root: None,
             output_schema: None,
+            reviewed: Vec::new(),
         })
         .into(),
         Event::InputAccepted(InputAccepted {

@@ -30,20 +30,23 @@ use std::path::{Path, PathBuf};
 use raddle_core::ThreadId;
 use raddle_core::ports::{
     ApplyChanges, BoxFuture, CheckpointDiff, CheckpointError, ConflictReason, CopyChanges,
-    CopyError, CopyOverlap, CreatedCopy, FileConflict, FileRestore, ThreadFolder, WorkspaceCopies,
-    WorkspaceCopy,
+    CopyError, CopyOverlap, CreatedCopy, FileConflict, FileRestore, ForkedFiles, NewCopy,
+    RestoreFiles, ThreadFolder, WorkspaceCopies, WorkspaceCopy,
 };
 use raddle_sandbox::git_control_paths;
 use raddle_workspace::{
-    CopyLimits, DiffLimits, FileEntry, RestoreRequest, Snapshot, WorkspaceDiff, WorkspacePath,
-    copy_folder,
+    CopyLimits, DiffLimits, FileEntry, GapReason, RestoreRequest, Snapshot, WorkspaceDiff,
+    WorkspacePath, copy_folder,
 };
 
 use self::applied::{AppliedLine, AppliedStates, FileState, Relation};
 use self::record::{CopyFiles, Record};
 use self::selection::Target;
 use super::change_set::ChangeSet;
-use super::restore::{PlannedRestore, RestoreSource, carry_out, claim_idle, conflict, when_idle};
+use super::log::LogEntry;
+use super::restore::{
+    PlannedRestore, RestoreSource, carry_out, claim_idle, conflict, restore_copy, when_idle,
+};
 use super::tracked_folder::TrackedFolder;
 use super::view::failed;
 use super::{FileCheckpoints, Inner, view};
@@ -56,9 +59,9 @@ impl WorkspaceCopies for FileCheckpoints {
     fn create(
         &self,
         thread: ThreadId,
-        folder: String,
+        request: NewCopy,
     ) -> BoxFuture<'_, Result<CreatedCopy, CopyError>> {
-        self.blocking(move |inner| create(inner, thread, Path::new(&folder)))
+        self.blocking(move |inner| create(inner, thread, &request))
     }
 
     fn abandon(&self, thread: ThreadId) -> BoxFuture<'_, Result<(), CopyError>> {
@@ -141,26 +144,34 @@ impl Inner {
     }
 }
 
-/// Copies the workspace around a folder.
-fn create(inner: &Inner, thread: ThreadId, folder: &Path) -> Result<CreatedCopy, CopyError> {
+/// Copies a workspace.
+fn create(inner: &Inner, thread: ThreadId, request: &NewCopy) -> Result<CreatedCopy, CopyError> {
     if !(inner.options.is_enabled)() {
         return Err(CheckpointError::Disabled.into());
     }
-    let cannot = |why: String| CopyError::CannotCopy(format!("{}: {why}", folder.display()));
-    let real = fs::canonicalize(folder).map_err(|it| cannot(format!("cannot be copied: {it}")))?;
-    if inner.is_too_wide(&real) {
-        return Err(cannot(
-            "it contains your home folder or the files of Raddle, so it cannot be copied; choose a \
-             folder in it"
-                .to_owned(),
-        ));
-    }
-    let Some(text) = real.to_str() else {
+    let cannot = |why: String| CopyError::CannotCopy(format!("{}: {why}", request.cwd));
+    let real = fs::canonicalize(&request.cwd);
+    let real = real.map_err(|it| cannot(format!("cannot be copied: {it}")))?;
+    let Some(cwd) = real.to_str() else {
         return Err(cannot(
             "a path that is not UTF-8 cannot be copied".to_owned(),
         ));
     };
+    let source = CopySource::find(inner, request, &real)?;
     let files = inner.copies().files(thread);
+    let created = |copy: &WorkspaceCopy, is_new, conflicts| {
+        let mut copy = copy.clone();
+        if source.copied.is_some() {
+            // The paths of the request are in the other copy.
+            copy.origin = source.folder.display().to_string();
+        }
+        Some(CreatedCopy {
+            cwd: copy.path_in_copy(cwd)?,
+            folders: resolved(&copy, request.folders.clone()),
+            is_new,
+            conflicts,
+        })
+    };
     if let Some(record) = files.record()? {
         let copy = record.copy(&files);
         if record.is_left() {
@@ -170,70 +181,170 @@ fn create(inner: &Inner, thread: ThreadId, folder: &Path) -> Result<CreatedCopy,
             )));
         }
         // The server died in an earlier start, before the thread was stored.
-        let path = copy.path_in_copy(text);
-        let path = path.ok_or_else(|| {
+        return created(&copy, false, Vec::new()).ok_or_else(|| {
             cannot("the thread has a copy of another folder; start another thread".to_owned())
         });
-        return Ok(CreatedCopy {
-            path: path?,
-            is_new: false,
-        });
     }
-    let around = inner.workspace_around(&real);
-    let made = match make(inner, &files, around, &real) {
-        // The repository ignores the folder, so its changes would not show.
-        Ok(None) => make(inner, &files, &real, &real),
-        made => made,
-    };
-    let made = made.inspect_err(|_| {
+    let made = (|| {
+        let made = match make(inner, &files, &source, request, &real)? {
+            // The repository ignores the folder, so its changes would not show.
+            None if source.copied.is_none() => {
+                make(inner, &files, &CopySource::of(&real), request, &real)?
+            }
+            made => made,
+        };
+        let (copy, conflicts) = made.ok_or_else(|| cannot("its own rules ignore it".to_owned()))?;
+        created(&copy, true, conflicts)
+            .ok_or_else(|| cannot("it was moved while it was copied; try again".to_owned()))
+    })();
+    made.inspect_err(|_: &CopyError| {
         let _ = files.remove();
-    })?;
-    let made = made.ok_or_else(|| {
-        let _ = files.remove();
-        cannot("its own rules ignore it".to_owned())
-    })?;
-    let path = made.path_in_copy(text);
-    let path = path.ok_or_else(|| {
-        let _ = files.remove();
-        cannot("it was moved while it was copied; try again".to_owned())
-    });
-    Ok(CreatedCopy {
-        path: path?,
-        is_new: true,
     })
 }
 
-/// Makes a copy of a workspace; `None` if its rules ignore the folder in it.
+/// A folder that is copied.
+struct CopySource {
+    folder: PathBuf,
+    /// The user's folder, to which the changes are applied.
+    origin: PathBuf,
+    /// The files of the copy that the folder is, if it is one.
+    copied: Option<CopyFiles>,
+}
+
+impl CopySource {
+    /// Returns a folder of the user.
+    fn of(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            origin: folder.to_owned(),
+            copied: None,
+        }
+    }
+
+    /// Returns the copy of the forked thread if the working directory is in it, and otherwise the
+    /// workspace around the working directory.
+    fn find(inner: &Inner, request: &NewCopy, cwd: &Path) -> Result<Self, CopyError> {
+        if let Some(fork) = &request.fork
+            && let Some((files, record)) = inner.find_copy(&fork.from)?
+            && cwd.starts_with(files.copy(&record))
+        {
+            return Ok(Self {
+                folder: files.copy(&record),
+                origin: record.origin().to_owned(),
+                copied: Some(files),
+            });
+        }
+        if inner.is_too_wide(cwd) {
+            return Err(CopyError::CannotCopy(format!(
+                "{}: it contains your home folder or the files of Raddle, so it cannot be copied; \
+                 choose a folder in it",
+                request.cwd
+            )));
+        }
+        Ok(Self::of(inner.workspace_around(cwd)))
+    }
+}
+
+/// Makes a copy of a workspace; `None` if its rules ignore the working directory in it.
 fn make(
     inner: &Inner,
     files: &CopyFiles,
-    origin: &Path,
-    folder: &Path,
-) -> Result<Option<WorkspaceCopy>, CopyError> {
-    let cannot = |it| CopyError::CannotCopy(format!("{}: {it}", origin.display()));
+    source: &CopySource,
+    request: &NewCopy,
+    cwd: &Path,
+) -> Result<Option<(WorkspaceCopy, Vec<FileConflict>)>, CopyError> {
+    let cannot = |it| CopyError::CannotCopy(format!("{}: {it}", source.folder.display()));
     // A start that was interrupted left it incomplete.
     files.remove()?;
-    let record = Record::new(&origin.display().to_string(), (inner.options.clock)());
-    let copy = files.create(&record)?;
-    let left_out = copy_folder(origin, &copy, &CopyLimits::default()).map_err(cannot)?;
-    let copied: Snapshot = inner.with_folder(origin, |folder| {
-        folder.workspace.snapshot_of(&copy, None).map_err(failed)
-    })?;
-    let inside = folder.strip_prefix(origin).ok();
+    let idle = restored_entries(inner, request)?;
+    let record = Record::new(
+        &source.origin.display().to_string(),
+        (inner.options.clock)(),
+    );
+    let folder = files.create(&record)?;
+    let left_out = copy_folder(&source.folder, &folder, &CopyLimits::default()).map_err(cannot)?;
+    let copied = match &source.copied {
+        Some(copied) => {
+            // Without its files, these would be deletions.
+            if let Some(gap) = left_out
+                .iter()
+                .find(|it| it.reason == GapReason::Unreadable)
+            {
+                let path = gap.path.as_ref().map(ToString::to_string);
+                return Err(CopyError::CannotCopy(format!(
+                    "{}: {} cannot be read",
+                    source.folder.display(),
+                    path.unwrap_or_default()
+                )));
+            }
+            // The changes of the other copy are changes of this one too.
+            applied::copy(&copied.applied(), &files.applied())?;
+            Snapshot::open(&copied.copied()).map_err(failed)?
+        }
+        None => inner.with_folder(&source.origin, |origin| {
+            origin.workspace.snapshot_of(&folder, None).map_err(failed)
+        })?,
+    };
+    let inside = cwd.strip_prefix(&source.folder).ok();
     if let Some(inside) = inside.and_then(WorkspacePath::new)
         && !copied.covers(&inside)
     {
         return Ok(None);
     }
     copied.save(&files.copied()).map_err(failed)?;
+    let conflicts = match &request.fork {
+        Some(ForkedFiles {
+            from,
+            checkpoint: Some(checkpoint),
+        }) => {
+            let request = RestoreFiles {
+                checkpoint: checkpoint.clone(),
+                overwrite: Vec::new(),
+            };
+            let copy = WorkspaceCopy {
+                origin: source.folder.display().to_string(),
+                folder: folder.display().to_string(),
+            };
+            restore_copy(inner, from.thread, &request, &copy)?
+        }
+        _ => Vec::new(),
+    };
+    if idle != restored_entries(inner, request)? {
+        return Err(CheckpointError::Busy(
+            "a tool of the thread changed files while they were copied: try again".to_owned(),
+        )
+        .into());
+    }
     files.write(&record)?;
     tracing::info!(
-        ?copy,
-        ?origin,
+        copy = ?folder,
+        source = ?source.folder,
         left_out = left_out.len(),
+        conflicts = conflicts.len(),
         "the workspace was copied"
     );
-    Ok(Some(record.copy(files)))
+    Ok(Some((record.copy(files), conflicts)))
+}
+
+/// Returns the checkpoints that a fork reverses in its copy. Fails while a tool runs in their folder,
+/// because its changes are not known before its end.
+fn restored_entries(inner: &Inner, request: &NewCopy) -> Result<Vec<LogEntry>, CopyError> {
+    let Some(ForkedFiles {
+        from,
+        checkpoint: Some(checkpoint),
+    }) = &request.fork
+    else {
+        return Ok(Vec::new());
+    };
+    let is_busy = |it: &CopyError| matches!(it, CopyError::Files(CheckpointError::Busy(_)));
+    let look = || {
+        let entries = inner.entries(from.thread)?;
+        let restored = entries.iter().find(|it| it.id.to_string() == *checkpoint);
+        let restored = restored.ok_or(CheckpointError::NoSuchCheckpoint)?;
+        inner.with_folder(&restored.folder, |it| claim_idle(it).map(drop))?;
+        Ok(entries)
+    };
+    when_idle(look, is_busy)
 }
 
 /// Returns where paths of the user's folder are in its copy, also those that lead there by a link.
@@ -297,28 +408,29 @@ impl CopyState {
         // Nothing is known of a path that the agent made unreadable: it is not deleted.
         changed.retain(|it| seen.covers(it) && copied.covers(it));
         let origin = folder.look_now(&changed).map_err(failed)?;
-        let control_paths = control_paths(record.origin(), &changed);
-        let controls_git = |path: &WorkspacePath| {
-            let path = record.origin().join(path.as_path());
-            control_paths.iter().any(|it| path.starts_with(it))
-        };
         let (mut pending, mut conflicts) = (BTreeSet::new(), BTreeMap::new());
-        for path in changed {
-            let state = |it: &Snapshot| it.entry(&path)?.leaf().map(FileState::from);
+        for path in &changed {
+            let state = |it: &Snapshot| it.entry(path)?.leaf().map(FileState::from);
             let [was, is, now] = [&copied, &seen, &origin].map(state);
-            match applied.relation(&path, was, is, now) {
+            match applied.relation(path, was, is, now) {
                 Relation::Applied => continue,
-                // The sandbox lets no command write it there. That holds for the copy too.
-                _ if controls_git(&path) => {
-                    conflicts.insert(path.clone(), ConflictReason::ControlsGit);
-                }
                 Relation::Pending => {}
                 Relation::Conflict => {
                     conflicts.insert(path.clone(), ConflictReason::Changed);
                 }
             }
-            pending.insert(path);
+            pending.insert(path.clone());
         }
+        // The sandbox lets no command write these there. That holds for the copy too.
+        let control_paths = match pending.is_empty() {
+            true => BTreeSet::new(),
+            false => control_paths(record.origin(), &changed),
+        };
+        let controls_git = pending.iter().filter(|path| {
+            let path = record.origin().join(path.as_path());
+            control_paths.iter().any(|it| path.starts_with(it))
+        });
+        conflicts.extend(controls_git.map(|it| (it.clone(), ConflictReason::ControlsGit)));
         let changes = ChangeSet {
             after: origin.with_paths_of(&seen, &pending),
             ..ChangeSet::empty(&origin)
@@ -391,7 +503,7 @@ fn overlaps(
     let copies = inner.copies();
     let others = copies.threads().into_iter().filter_map(|thread| {
         let (other, record_of_other) = copies.find(thread).ok()??;
-        let is_own = other == copies.files(thread);
+        let is_own = record_of_other.made_for().is_none();
         let is_related = is_own && other != *files && record_of_other.origin() == record.origin();
         is_related.then_some((thread, other, record_of_other))
     });
@@ -484,19 +596,29 @@ fn apply_once(
     })
 }
 
-/// Notes the undo of an apply.
+/// Notes the undo of an apply, also in the copies of forks that know of it.
 pub(super) fn note_undo(
     inner: &Inner,
     thread: ThreadId,
     checkpoint: u64,
     planned: &PlannedRestore,
 ) -> Result<(), CheckpointError> {
-    let Some((files, _)) = inner.copies().find(thread)? else {
-        return Ok(());
-    };
+    let copies = inner.copies();
     let steps = planned.plan.steps.iter();
-    let lines = steps.map(|it| AppliedLine::of_undo(thread, checkpoint, it));
-    applied::append(&files.applied(), lines)
+    let lines: Vec<AppliedLine> = steps
+        .map(|it| AppliedLine::of_undo(thread, checkpoint, it))
+        .collect();
+    let own = copies.find(thread)?.map(|(files, _)| files.applied());
+    let mut paths: BTreeSet<PathBuf> = own.into_iter().collect();
+    for other in copies.threads() {
+        let applied = copies.files(other).applied();
+        if applied::has_lines_of(&applied, thread)? {
+            paths.insert(applied);
+        }
+    }
+    paths
+        .iter()
+        .try_for_each(|it| applied::append(it, lines.iter()))
 }
 
 /// Folders of a server's copies.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use raddle_core::ThreadId;
 use raddle_core::ports::{
-    CheckpointError, ConflictReason, FileConflict, FileRestore, RestoreEffect, RestoreFiles,
-    RestoredFile,
+    CheckpointError, ConflictReason, CopyError, FileConflict, FileRestore, RestoreEffect,
+    RestoreFiles, RestoredFile, WorkspaceCopy,
 };
 use raddle_sandbox::{HoldConflict, HoldError};
 use raddle_workspace::{
@@ -39,7 +39,8 @@ pub(super) fn preview(
 ) -> Result<FileRestore, CheckpointError> {
     let entries = later_entries(inner.entries(thread)?, request)?;
     inner.with_folder(&entries[0].folder, |folder| {
-        let planned = PlannedRestore::new(folder, &entries, request)?;
+        let changes = joined(folder, &entries)?;
+        let planned = PlannedRestore::new(folder, &changes, request)?;
         Ok(planned.result(None))
     })
 }
@@ -53,6 +54,39 @@ pub(super) fn restore(
 ) -> Result<FileRestore, CheckpointError> {
     let is_busy = |it: &CheckpointError| matches!(it, CheckpointError::Busy(_));
     when_idle(|| restore_once(inner, thread, request), is_busy)
+}
+
+/// Brings a new copy of a folder to the state before a checkpoint of a thread that worked in the
+/// folder. Returns the files that changed since the agent left them, which stay as they are.
+pub(super) fn restore_copy(
+    inner: &Inner,
+    thread: ThreadId,
+    request: &RestoreFiles,
+    copy: &WorkspaceCopy,
+) -> Result<Vec<FileConflict>, CopyError> {
+    let entries = later_entries(inner.entries(thread)?, request)?;
+    let folder = &entries[0].folder;
+    let in_copy = folder.to_str().and_then(|it| copy.path_in_copy(it));
+    let in_copy = in_copy.ok_or_else(|| {
+        CopyError::CannotCopy(format!(
+            "the later turns worked in {}, which is not in the copy of {}: leave out `workspace`, or \
+             fork the thread as it is now",
+            folder.display(),
+            copy.origin
+        ))
+    })?;
+    inner.with_folder(folder, |source| {
+        let changes = joined(source, &entries)?;
+        inner.with_folder(Path::new(&in_copy), |folder| {
+            let (before, paths) = (&changes.before, changes.paths());
+            let imported = folder.workspace.import(&source.workspace, before, &paths);
+            imported.map_err(view::failed)?;
+            let planned = PlannedRestore::new(folder, &changes, request)?;
+            let restored = folder.workspace.restore(&planned.plan, &NoFaults);
+            restored.map_err(view::failed)?;
+            Ok(planned.conflicts)
+        })
+    })
 }
 
 /// Repeats an operation while tools run in the folder, for a short time.
@@ -77,7 +111,8 @@ fn restore_once(
     let entries = later_entries(inner.entries(thread)?, request)?;
     inner.with_folder(&entries[0].folder, |folder| {
         let _idle = claim_idle(folder)?;
-        let planned = PlannedRestore::new(folder, &entries, request)?;
+        let changes = joined(folder, &entries)?;
+        let planned = PlannedRestore::new(folder, &changes, request)?;
         let source = RestoreSource::Checkpoint {
             id: entries[0].id,
             is_applied: entries[0].is_applied,
@@ -316,12 +351,12 @@ pub(super) struct PlannedRestore {
 }
 
 impl PlannedRestore {
+    /// Plans to reverse changes.
     fn new(
         folder: &mut TrackedFolder,
-        entries: &[LogEntry],
+        changes: &ChangeSet,
         request: &RestoreFiles,
     ) -> Result<Self, CheckpointError> {
-        let changes = joined(folder, entries)?;
         let all = changes.paths();
         let overwrite = request.overwrite.iter().map(|path| {
             let parsed = WorkspacePath::new(path).filter(|it| all.contains(it));

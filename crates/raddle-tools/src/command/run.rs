@@ -277,7 +277,7 @@ impl CommandRequest {
 
 /// Returns the environment of a command with the variables of its thread (`set`) and further ones
 /// (`more`), which take precedence. `path` replaces `PATH`, if it is not the server's own.
-fn variables(
+pub(super) fn variables(
     path: Option<OsString>,
     set: BTreeMap<String, String>,
     more: &[(&str, &str)],
@@ -329,7 +329,7 @@ fn narrowed_note(conflicts: &[HoldConflict]) -> Option<String> {
     ))
 }
 
-async fn confine(
+pub(super) async fn confine(
     sandbox: &SandboxService,
     launch: Launch,
     confinement: raddle_sandbox::Confinement,

@@ -63,7 +63,7 @@ fn check(transcript: &str) {
 
 /// Runs each call as a shell script in the workspace.
 #[derive(Default)]
-struct ShellTools {
+pub struct ShellTools {
     runs_on: Mutex<bool>,
 }
 
@@ -211,40 +211,7 @@ impl TestThread {
     }
 
     fn job(&self, body: ItemBody, script: &str) -> ToolJob {
-        ToolJob {
-            thread: self.thread,
-            turn: self.turn_id(),
-            is_ephemeral: false,
-            item: Item {
-                id: ItemId::from("i"),
-                status: ItemStatus::InProgress,
-                body,
-                call: Some(ToolCall {
-                    id: "c".to_owned(),
-                    tool: "sh".to_owned(),
-                    arguments: script.to_owned(),
-                    freeform: true,
-                    alone: false,
-                }),
-                output: None,
-                sealed: None,
-                started_at: Timestamp::default(),
-                completed_at: None,
-            },
-            settings: Settings {
-                cwd: self.work.display().to_string(),
-                sandbox: Sandbox::FullAccess,
-                ..Settings::default()
-            },
-            hunks: Vec::new(),
-            authorization: Some(Authorization::Kind(ActKind::Read {
-                path: String::new(),
-            })),
-            reports: Box::new(NoReports),
-            questions: Arc::new(NoQuestions),
-            acts: Arc::new(NoPluginActs),
-            stopped: Box::pin(pending()),
-        }
+        job((self.thread, self.turn_id()), &self.work, body, script)
     }
 
     async fn list(&self) -> Vec<String> {
@@ -282,6 +249,61 @@ impl TestThread {
             std::thread::yield_now();
         }
     }
+}
+
+/// Returns a call of a turn in a folder.
+fn job((thread, turn): (ThreadId, TurnId), work: &Path, body: ItemBody, script: &str) -> ToolJob {
+    ToolJob {
+        thread,
+        turn,
+        is_ephemeral: false,
+        item: Item {
+            id: ItemId::from("i"),
+            status: ItemStatus::InProgress,
+            body,
+            call: Some(ToolCall {
+                id: "c".to_owned(),
+                tool: "sh".to_owned(),
+                arguments: script.to_owned(),
+                freeform: true,
+                alone: false,
+            }),
+            output: None,
+            sealed: None,
+            started_at: Timestamp::default(),
+            completed_at: None,
+        },
+        settings: Settings {
+            cwd: work.display().to_string(),
+            sandbox: Sandbox::FullAccess,
+            ..Settings::default()
+        },
+        hunks: Vec::new(),
+        authorization: Some(Authorization::Kind(ActKind::Read {
+            path: String::new(),
+        })),
+        reports: Box::new(NoReports),
+        questions: Arc::new(NoQuestions),
+        acts: Arc::new(NoPluginActs),
+        stopped: Box::pin(pending()),
+    }
+}
+
+/// Runs a turn of one command.
+pub async fn run_turn(
+    tools: &CheckpointedTools,
+    (thread, turn): (ThreadId, TurnId),
+    work: &Path,
+    script: &str,
+) {
+    let body = ItemBody::Command(CommandRun {
+        command: script.to_owned(),
+        ..CommandRun::default()
+    });
+    let job = job((thread, turn.clone()), work, body, script);
+    let result = tools.run(job).await;
+    assert_eq!(result.status, ItemStatus::Completed, "{script}");
+    tools.end_turn(thread, turn).await;
 }
 
 fn restore_request(words: &str) -> RestoreFiles {

@@ -14,29 +14,38 @@
 //! | `replace NAME PATH NUMBER TEXT` | applies one hunk with another text |
 //! | `see NAME PATH` | the user sees this change |
 //! | `seen NAME PATH` | applies this file, if its change is the one that the user saw |
-//! | `undo NAME` | undoes the newest apply |
+//! | `undo NAME` | undoes the newest apply, or the newest turn if there is none |
 //! | `abandon NAME` | the thread did not start after all |
 //! | `delete NAME` | the thread is deleted |
 //! | `again NAME` | the thread starts again with the same id |
 //! | `fork NAME OTHER` | a thread of this name is forked from the other |
+//! | `start NAME` | a thread starts in the folder itself |
+//! | `turn NAME TURN SCRIPT` | a turn of the thread, in which a command changes files |
+//! | `fork-copy NAME OTHER [TURN]` | the same as `fork`, in a copy of its own, with the files before this turn |
 //! | `move NAME FOLDER` | the thread works in another folder |
 //! | `resolve NAME` | where the thread works if its client names the folder again |
 //! | `show SCRIPT` | prints what the script prints in the folder |
+
+mod forks;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use raddle_core::ports::{
     ApplyChanges, Checkpoints as _, CopyError, CreatedCopy, FileDiff, FileDiffContent, FileRestore,
-    FileToApply, HunkToApply, RestoreFiles, ThreadFolder, WorkspaceCopies as _,
+    FileToApply, ForkedFiles, HunkToApply, NewCopy, RestoreFiles, ThreadFolder,
+    WorkspaceCopies as _,
 };
 use raddle_core::{ThreadId, Timestamp};
 use raddle_sandbox::FileHolds;
-use raddle_tools::{CheckpointOptions, CopyFolders, FileCheckpoints};
+use raddle_tools::{CheckpointOptions, CheckpointedTools, CopyFolders, FileCheckpoints};
 use tempfile::TempDir;
+
+use crate::checkpoints::{ShellTools, run_turn};
 
 /// The time of the next event.
 static CLOCK: AtomicI64 = AtomicI64::new(1);
@@ -67,6 +76,7 @@ struct World {
     at: TempDir,
     work: PathBuf,
     checkpoints: FileCheckpoints,
+    tools: CheckpointedTools,
     threads: BTreeMap<String, (ThreadId, PathBuf)>,
     /// The id of the change that the user saw.
     seen: Option<String>,
@@ -86,10 +96,13 @@ impl World {
             clock: || Timestamp(CLOCK.fetch_add(1, Ordering::Relaxed)),
             is_enabled: Box::new(|| true),
         });
+        let inner = Arc::new(ShellTools::default());
+        let tools = CheckpointedTools::new(inner, Arc::default(), checkpoints.clone());
         Self {
             at,
             work,
             checkpoints,
+            tools,
             threads: BTreeMap::new(),
             seen: None,
         }
@@ -114,14 +127,22 @@ impl World {
             self.threads.insert(name.to_owned(), (fork, copy));
             return Vec::new();
         }
+        if kind == "fork-copy" {
+            return self.fork_into_copy(name, rest).await;
+        }
+        if kind == "start" {
+            let thread = (ThreadId::mint(), self.work.clone());
+            self.threads.insert(name.to_owned(), thread);
+            return Vec::new();
+        }
         if kind == "copy" {
             // The ids of a client's requests are not in the order of creation.
             let number = u8::try_from(self.threads.len()).expect("few threads");
             let thread = ThreadId::of_hash([u8::MAX - number; 16]);
-            let folder = self.work.join(rest).display().to_string();
-            return match self.checkpoints.create(thread, folder).await {
+            let request = new_copy(&self.work.join(rest));
+            return match self.checkpoints.create(thread, request).await {
                 Ok(copy) => {
-                    let copy = (thread, copy.path.into());
+                    let copy = (thread, copy.cwd.into());
                     self.threads.insert(name.to_owned(), copy);
                     Vec::new()
                 }
@@ -132,11 +153,16 @@ impl World {
         let mut words = rest.split(' ').filter(|it| !it.is_empty());
         match kind {
             "run" => self.shell(rest, &copy),
+            "turn" => {
+                let (turn, script) = rest.split_once(' ').expect("a script");
+                run_turn(&self.tools, (thread, turn.into()), &copy, script).await;
+                Vec::new()
+            }
             "again" => {
-                let folder = self.work.join(rest).display().to_string();
-                let created = self.checkpoints.create(thread, folder).await;
+                let request = new_copy(&self.work.join(rest));
+                let created = self.checkpoints.create(thread, request).await;
                 let is_same = |it: CreatedCopy| {
-                    let is_same = copy == Path::new(&it.path);
+                    let is_same = copy == Path::new(&it.cwd);
                     format!("the same: {is_same}, new: {}", it.is_new)
                 };
                 vec![created.map_or_else(|it| self.shown(&it), is_same)]
@@ -207,7 +233,9 @@ impl World {
             }
             "undo" => {
                 let listed = self.checkpoints.list(thread).await.expect("a list");
-                let applied = listed.iter().rfind(|it| it.restored.is_none());
+                let listed: Vec<_> = listed.iter().filter(|it| it.restored.is_none()).collect();
+                let applied = listed.iter().rfind(|it| it.turn.is_none());
+                let applied = applied.or(listed.last());
                 let request = RestoreFiles {
                     checkpoint: applied.expect("a checkpoint").id.clone(),
                     overwrite: Vec::new(),
@@ -220,6 +248,35 @@ impl World {
                 vec![format!("exists: {}", copy.exists())]
             }
             other => panic!("no step {other}"),
+        }
+    }
+
+    async fn fork_into_copy(&mut self, name: &str, rest: &str) -> Vec<String> {
+        let (other, turn) = rest.split_once(' ').unwrap_or((rest, ""));
+        let (from, cwd) = self.threads[other].clone();
+        let listed = self.checkpoints.list(from).await.expect("a list");
+        let named = listed.into_iter().find(|it| {
+            let its_turn = it.turn.as_ref();
+            its_turn.is_some_and(|it| it.as_str() == turn)
+        });
+        let request = NewCopy {
+            fork: Some(ForkedFiles {
+                from: self.at(from),
+                checkpoint: named.map(|it| it.id),
+            }),
+            ..new_copy(&cwd)
+        };
+        let fork = ThreadId::mint();
+        match self.checkpoints.create(fork, request).await {
+            Ok(created) => {
+                self.threads
+                    .insert(name.to_owned(), (fork, created.cwd.into()));
+                let conflicts = created.conflicts.into_iter();
+                conflicts
+                    .map(|it| format!("conflict {}", it.path))
+                    .collect()
+            }
+            Err(error) => vec![self.shown(&error)],
         }
     }
 
@@ -298,6 +355,14 @@ impl World {
         assert!(output.status.success(), "{script}: {output:?}");
         let text = String::from_utf8(output.stdout).expect("text");
         text.lines().map(str::to_owned).collect()
+    }
+}
+
+fn new_copy(cwd: &Path) -> NewCopy {
+    NewCopy {
+        cwd: cwd.display().to_string(),
+        folders: Vec::new(),
+        fork: None,
     }
 }
 

@@ -1,15 +1,16 @@
 //! The choice of hunks to apply, on the terminal.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _, Write as _};
 
 use anyhow::Result;
-use raddle_console::{allows_colours, sanitize};
+use raddle_console::allows_colours;
 use raddle_exec::{AS_A_WHOLE, CommentRule, HunkChoice, HunkView};
 use raddle_protocol::{DiffHunk, FileDiff, FileToApply, HunkDecision, HunkToApply, ProposedHunk};
 
 use super::whole;
+use crate::diff::{self, Part};
+use crate::log;
 use crate::undo::{answer, one_line};
-use crate::{diff, log};
 
 const PROMPT: &str = "apply this hunk? yes, no, split, all or done? [y/n/s/a/d/?]";
 
@@ -49,16 +50,17 @@ pub(super) fn chosen(
 }
 
 fn show(view: &HunkView) {
-    let has_colours = std::io::stderr().is_terminal() && allows_colours();
-    eprintln!("{}{}", view.lead, sanitize(&one_line(&view.path)));
-    for line in view.lines.lines() {
-        eprintln!("{}", diff::shown(line, has_colours));
+    log::print_line(&format!("{}{}", view.lead, one_line(&view.path)));
+    let has_colours = io::stderr().is_terminal() && allows_colours();
+    for line in diff::shown(&view.lines, Part::Hunk, has_colours) {
+        // A closed stderr is no reason to fail.
+        let _ = writeln!(io::stderr(), "{line}");
     }
     if view.lines.is_empty() {
-        eprintln!("{AS_A_WHOLE}");
+        log::print_line(AS_A_WHOLE);
     }
     if let Some(remark) = view.remark {
-        eprintln!("{remark}");
+        log::print_line(remark);
     }
 }
 

@@ -14,6 +14,7 @@ mod mcp;
 mod mcp_servers;
 mod plugins;
 mod progress;
+mod review;
 mod swapped_folders;
 mod tool_gate;
 mod tools;

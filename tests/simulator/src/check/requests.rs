@@ -15,12 +15,14 @@ const I4: &str = "I4 requests";
 /// Whether the resolution lets a tool run.
 pub fn is_approval(resolution: &Resolution) -> bool {
     match resolution {
-        Resolution::Answered { answer, .. } => matches!(
-            **answer,
-            RequestAnswer::Accept {}
-                | RequestAnswer::AcceptForSession {}
-                | RequestAnswer::AcceptWithRule { .. }
-        ),
+        Resolution::Answered { answer, .. } => {
+            matches!(
+                **answer,
+                RequestAnswer::Accept {}
+                    | RequestAnswer::AcceptForSession {}
+                    | RequestAnswer::AcceptWithRule { .. }
+            ) || matches!(&**answer, RequestAnswer::AcceptHunks { hunks } if hunks.iter().any(|it| it.accept))
+        }
         Resolution::Expired {} | Resolution::Withdrawn {} => false,
     }
 }

@@ -3,14 +3,15 @@
 use std::ops::Range;
 
 use raddle_core::{
-    AnswerRequest, Ask, CommandOutcome, IdempotencyKey, Output, Refusal, RequestAnswer,
+    AnswerRequest, Ask, CommandOutcome, HunkDecision, IdempotencyKey, Output, Refusal,
+    RequestAnswer,
 };
 use raddle_protocol::Notification;
 use support::Rng;
 
 use super::{ClientRequest, Link, SimClient, State, ToClient, ToNode, UnansweredRequest};
 use crate::check::{Check, broken, rejoin, requests};
-use crate::client_view::{AnnouncedRecord, ViewError};
+use crate::client_view::{AnnouncedRecord, SentRequest, ViewError};
 use crate::world::{AtNode, Next, SimWorld};
 
 impl SimWorld {
@@ -214,7 +215,7 @@ impl SimWorld {
         let Some(open_request) = it.open_requests.values().nth(chosen) else {
             return;
         };
-        let answer = answer(&mut sim_thread.rng, &open_request.ask);
+        let answer = answer(&mut sim_thread.rng, open_request);
         let answer = AnswerRequest {
             request: open_request.number,
             by: it.name.clone(),
@@ -369,7 +370,7 @@ impl SimClient {
 }
 
 /// Returns an answer that is valid, most of the time.
-fn answer(rng: &mut Rng, ask: &Ask) -> RequestAnswer {
+fn answer(rng: &mut Rng, request: &SentRequest) -> RequestAnswer {
     match rng.below(20) {
         0 => return RequestAnswer::Cancel {},
         1..=3 => return RequestAnswer::Decline {},
@@ -385,7 +386,12 @@ fn answer(rng: &mut Rng, ask: &Ask) -> RequestAnswer {
         }
         _ => {}
     }
-    match ask {
+    match &request.ask {
+        Ask::Patch(_) if !request.hunks.is_empty() && rng.percent(60) => {
+            RequestAnswer::AcceptHunks {
+                hunks: decisions(rng, &request.hunks),
+            }
+        }
         Ask::Command(_) if rng.percent(20) => RequestAnswer::AcceptWithRule {
             rule: serde_json::json!(["make"]),
         },
@@ -417,4 +423,25 @@ fn answer(rng: &mut Rng, ask: &Ask) -> RequestAnswer {
             body: serde_json::json!("this one"),
         },
     }
+}
+
+/// Returns decisions on some of these hunks: all accepted, all dropped, or each by itself.
+fn decisions(rng: &mut Rng, hunks: &[String]) -> Vec<HunkDecision> {
+    let accepted_percent = [100, 50, 50, 0][rng.index(4)];
+    let mut decisions = Vec::new();
+    for id in hunks {
+        // A hunk without a decision is dropped.
+        if accepted_percent < 100 && rng.percent(10) {
+            continue;
+        }
+        let accept = rng.percent(accepted_percent);
+        let more = rng.percent(30);
+        decisions.push(HunkDecision {
+            id: id.clone(),
+            accept,
+            comment: (more && !accept).then(|| format!("no {id}")),
+            replacement: (more && accept).then(|| "other\n".to_owned()),
+        });
+    }
+    decisions
 }

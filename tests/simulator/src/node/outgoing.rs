@@ -236,12 +236,17 @@ pub(super) fn sent_request(
     let open = thread.requests().find(|(number, _)| *number == request);
     let wire_request = raddle_core::ask(thread, request);
     match (open, wire_request) {
-        (Some((number, open)), Some((id, ..))) => Ok(Rc::new(SentRequest {
-            number,
-            id,
-            item: open.item.clone(),
-            ask: open.ask.clone(),
-        })),
+        (Some((number, open)), Some((id, _, params))) => {
+            let hunks = params["hunks"].as_array().into_iter().flatten();
+            let hunks = hunks.filter_map(|it| it["id"].as_str().map(str::to_owned));
+            Ok(Rc::new(SentRequest {
+                number,
+                id,
+                item: open.item.clone(),
+                ask: open.ask.clone(),
+                hunks: hunks.collect(),
+            }))
+        }
         _ => Err(BrokenPromise {
             promise: "I4 requests",
             how: format!("request {request} has no form on the wire"),

@@ -7,9 +7,10 @@ use raddle_core::{
 use support::Rng;
 
 use super::{Steps, question};
+use crate::hunks::WrittenHunks;
 
-/// Returns the steps of a running tool.
-pub fn running(rng: &mut Rng, item: &ItemId, body: &ItemBody) -> Steps {
+/// Returns the steps of a running tool. `written`: the part of a change of files that it writes.
+pub fn running(rng: &mut Rng, item: &ItemId, body: &ItemBody, written: &WrittenHunks) -> Steps {
     let mut steps = Steps::new();
     for _ in 0..rng.below(6) {
         let length = if rng.percent(8) {
@@ -69,7 +70,7 @@ pub fn running(rng: &mut Rng, item: &ItemId, body: &ItemBody) -> Steps {
     if rng.percent(8) {
         steps.push_back((1, Command::Warn("careful".to_owned())));
     }
-    let status = if rng.percent(85) {
+    let status = if rng.percent(85) && written.lines.is_some() {
         ItemStatus::Completed
     } else {
         ItemStatus::Failed
@@ -79,7 +80,7 @@ pub fn running(rng: &mut Rng, item: &ItemId, body: &ItemBody) -> Steps {
     } else {
         rng.range(1, 700)
     };
-    steps.push_back((wait, end(item, body, status)));
+    steps.push_back((wait, end(item, body, status, &written.report)));
     steps
 }
 
@@ -100,15 +101,15 @@ pub fn stopping(rng: &mut Rng, item: &ItemId, body: &ItemBody) -> Steps {
     } else {
         rng.range(1, 2_000)
     };
-    steps.push_back((wait, end(item, body, ItemStatus::Interrupted)));
+    steps.push_back((wait, end(item, body, ItemStatus::Interrupted, "done")));
     steps
 }
 
-fn end(item: &ItemId, body: &ItemBody, status: ItemStatus) -> Command {
+fn end(item: &ItemId, body: &ItemBody, status: ItemStatus, output: &str) -> Command {
     Command::EndTool(Box::new(EndTool {
         item: item.clone(),
         status,
         body: body.clone(),
-        output: Output::text("done"),
+        output: Output::text(output),
     }))
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use raddle_core::{Command, StartReview};
+use raddle_core::ports::ReviewedDiff;
+use raddle_core::{Command, ReviewedHunk, StartReview, ThreadId};
 use raddle_protocol::methods::ReviewStart;
 use raddle_protocol::{
     ItemId, ReviewDelivery, ReviewStartResponse, ReviewTarget, TextUserInput, ThreadItem, Turn,
@@ -37,12 +38,17 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ReviewStart>) {
         return reply.error(WireError::Refused(what.into()));
     };
     let id = params.thread_id;
+    let hunks = match reviewed_hunks(&state, id, &params.target).await {
+        Ok(hunks) => hunks,
+        Err(error) => return reply.error(error),
+    };
     let turn = TurnId::mint();
     let start = Command::StartReview(Box::new(StartReview {
         turn: turn.clone(),
         item: ItemId::mint(),
         text: text.clone(),
         prompt: format!("{task} {REVIEW_INSTRUCTIONS}"),
+        hunks,
         briefs: Vec::new(),
         principal: threads::principal(&session),
     }));
@@ -88,6 +94,26 @@ fn target_texts(target: &ReviewTarget) -> Option<(String, String)> {
             (it.instructions.clone(), it.instructions.clone())
         }
         _ => return None,
+    })
+}
+
+/// Returns the hunks of the diff that the target names, as far as they are known.
+async fn reviewed_hunks(
+    state: &ServerState,
+    id: ThreadId,
+    target: &ReviewTarget,
+) -> Result<Vec<ReviewedHunk>, WireError> {
+    let diff = match target {
+        ReviewTarget::UncommittedChanges => ReviewedDiff::Uncommitted,
+        ReviewTarget::BaseBranch(it) => ReviewedDiff::SinceBranch(it.branch.clone()),
+        ReviewTarget::Commit(it) => ReviewedDiff::Commit(it.sha.clone()),
+        ReviewTarget::Custom(_) | ReviewTarget::Unrecognized(_) => return Ok(Vec::new()),
+    };
+    Ok(match threads::settings_of(state, Some(id)).await? {
+        Some(settings) if !settings.no_environment => {
+            state.review_diffs.hunks(settings, diff).await
+        }
+        _ => Vec::new(),
     })
 }
 

@@ -5,13 +5,16 @@ use std::future::ready;
 use std::sync::Arc;
 
 use raddle_agent::{AgentError, ForkPoint, ForkRequest, PeekResult, SubscribeResult, Threads};
-use raddle_core::ports::BoxFuture;
+use raddle_core::SettingsChange;
+use raddle_core::ports::{BoxFuture, FileConflict, ForkedFiles};
 use raddle_protocol::methods::ThreadFork;
+use raddle_protocol::table::Resource;
 use raddle_protocol::{ThreadForkParams, ThreadForkResponse, ThreadId};
 
 use crate::call::Call;
+use crate::services::checkpoints::wire;
 use crate::services::threads::view::{self, OpenItemText};
-use crate::services::{ServerState, threads};
+use crate::services::{ServerState, checkpoints, threads};
 use crate::wire_error::WireError;
 
 pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadFork>) {
@@ -47,14 +50,28 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadFork>) {
     let identity = reply.idempotency();
     let to = identity.map_or_else(ThreadId::mint, |it| it.thread);
     let already_exists = identity.is_some_and(|it| it.thread_exists);
-    if !already_exists
-        && !params.ephemeral
-        && let Ok(at) = threads::folder_of(&state, from).await
-        // Before the fork exists: without this, a change of its `cwd` could lead it out of the copy.
-        && let Err(error) = state.copies.fork(at, to).await
+    let is_copied = threads::folders::is_copied(params.workspace.as_ref(), params.ephemeral);
+    if matches!(is_copied, Ok(true))
+        && let Some(mut pass) = reply.take_pass()
     {
-        return reply.error(error.into());
+        // A copy may take long, and the source goes on meanwhile.
+        pass.leave(&Resource::Thread(from));
+        reply.hold(Some(pass));
     }
+    let files = match is_copied {
+        Err(error) => Err(error),
+        Ok(_) if already_exists => Ok(FilesOfFork::of(change)),
+        Ok(true) => copied(&state, from, to, &point, change).await,
+        Ok(false) => shared(&state, from, to, params.ephemeral, change).await,
+    };
+    let FilesOfFork {
+        change,
+        has_new_copy,
+        conflicts,
+    } = match files {
+        Ok(files) => files,
+        Err(error) => return reply.error(error),
+    };
     let fork = ForkRequest {
         from,
         point,
@@ -67,6 +84,7 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadFork>) {
     let is_new = !session.threads().contains(&to);
     let subscribe_request = threads::subscribe_request(&session, to);
     let threads_handle = state.threads.clone();
+    let copies = state.copies.clone();
     let answer = move |subscribed: Result<SubscribeResult, AgentError>| {
         let thread = match subscribed {
             Ok(subscribed) => subscribed.thread,
@@ -74,7 +92,16 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadFork>) {
                 if is_new {
                     session.threads().remove(&to);
                 }
-                reply.error(threads::refused(from, error));
+                let error = threads::refused(from, error);
+                if has_new_copy {
+                    tokio::spawn(async move {
+                        // Before the response: a retry makes the copy again.
+                        threads::folders::abandon_copy(&*copies, to).await;
+                        reply.error(error);
+                    });
+                } else {
+                    reply.error(error);
+                }
                 return Box::pin(ready(false)) as BoxFuture<'static, bool>;
             }
         };
@@ -83,6 +110,11 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadFork>) {
         Box::pin(async move {
             let _reservation = reservation;
             let answer = response(&threads_handle, &peek, params.exclude_turns).await;
+            let answer = answer.map(|it| ThreadForkResponse {
+                workspace_conflicts: (!conflicts.is_empty())
+                    .then(|| wire::file_conflicts(&conflicts)),
+                ..it
+            });
             let is_ok = answer.is_ok();
             reply.finish(answer.map_err(|error| threads::refused(to, error)));
             is_ok
@@ -97,6 +129,76 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadFork>) {
             .fork(fork, subscribe_request.subscriber, answer)
             .await;
     }
+}
+
+/// The files with which a fork begins.
+struct FilesOfFork {
+    /// Changes of settings in the fork.
+    change: SettingsChange,
+    /// Whether this request made a copy, which nobody has used yet.
+    has_new_copy: bool,
+    /// Files of the copy that are not as at the end of the history.
+    conflicts: Vec<FileConflict>,
+}
+
+impl FilesOfFork {
+    /// Returns the files of the source.
+    fn of(change: SettingsChange) -> Self {
+        Self {
+            change,
+            has_new_copy: false,
+            conflicts: Vec::new(),
+        }
+    }
+}
+
+/// Lets the fork work where its source does.
+async fn shared(
+    state: &ServerState,
+    from: ThreadId,
+    to: ThreadId,
+    is_ephemeral: bool,
+    change: SettingsChange,
+) -> Result<FilesOfFork, WireError> {
+    if !is_ephemeral && let Ok(at) = threads::folder_of(state, from).await {
+        // Before the fork exists: without this, a change of its `cwd` could lead it out of the copy.
+        state.copies.fork(at, to).await?;
+    }
+    Ok(FilesOfFork::of(change))
+}
+
+/// Makes a copy for the fork, in which the files are as at the end of its history.
+async fn copied(
+    state: &ServerState,
+    from: ThreadId,
+    to: ThreadId,
+    point: &ForkPoint,
+    change: SettingsChange,
+) -> Result<FilesOfFork, WireError> {
+    let origin = state.threads.fork_origin(from, point).await;
+    let origin = origin.map_err(|error| threads::refused(from, error))?;
+    let checkpoint = match origin.later {
+        Some(turn) => checkpoints::checkpoint_before(state, from, &turn).await?,
+        None => None,
+    };
+    let fork = ForkedFiles {
+        from: threads::folder_of(state, from).await?,
+        checkpoint,
+    };
+    let settings = change.clone().applied_to(&origin.settings);
+    let (folders, copy) = threads::folders::copied(state, to, &settings, Some(fork)).await?;
+    Ok(FilesOfFork {
+        change: SettingsChange {
+            cwd: folders.cwd,
+            roots: folders.roots,
+            real_paths: folders.real_paths,
+            sandbox: folders.sandbox,
+            profile: folders.profile,
+            ..change
+        },
+        has_new_copy: copy.is_new,
+        conflicts: copy.conflicts,
+    })
 }
 
 fn fork_point(params: &ThreadForkParams) -> Result<ForkPoint, &'static str> {
@@ -141,5 +243,6 @@ async fn response(
         reasoning_effort: head.reasoning_effort,
         runtime_workspace_roots: head.runtime_workspace_roots,
         service_tier: head.service_tier,
+        workspace_conflicts: None,
     })
 }

@@ -6,15 +6,12 @@ use raddle_agent::{AgentError, SubscribeResult};
 use raddle_core::ThreadStarted;
 use raddle_core::ports::BoxFuture;
 use raddle_protocol::methods::ThreadStart;
-use raddle_protocol::{
-    ThreadHistoryMode, ThreadId, ThreadStartParams, ThreadStartResponse, WorkspaceMode,
-};
+use raddle_protocol::{ThreadHistoryMode, ThreadId, ThreadStartResponse};
 
 use crate::call::{Call, Reply};
-use crate::services::threads::{self, lists, view};
+use crate::services::threads::{self, view};
 use crate::services::{ServerState, profiles};
 use crate::session::Session;
-use crate::wire_error::WireError;
 
 pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadStart>) {
     let Call {
@@ -44,13 +41,15 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadStart>) {
         return reply.error(error);
     }
     let id = identity.map_or_else(ThreadId::mint, |it| it.thread);
-    let is_copied = match is_copied(&params) {
-        Ok(is_copied) => is_copied,
-        Err(error) => return reply.error(error),
-    };
+    let mode = params.workspace.as_ref();
+    let is_copied = threads::folders::is_copied(mode, params.ephemeral.unwrap_or_default());
     let copied = match is_copied {
-        true => threads::folders::copied_settings(&state, id, settings).await,
-        false => Ok((settings, false)),
+        Ok(true) => {
+            let copied = threads::folders::copied(&state, id, &settings, None).await;
+            copied.map(|(change, copy)| (change.applied_to(&settings), copy.is_new))
+        }
+        Ok(false) => Ok((settings, false)),
+        Err(error) => Err(error),
     };
     // Whether this request made a copy, which nobody has used yet.
     let (settings, has_new_copy) = match copied {
@@ -95,22 +94,6 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadStart>) {
     state
         .threads
         .start_for(idempotency, started, subscriber, answer);
-}
-
-/// Whether the thread works in a copy. Rejects an unknown mode, because the client relies on it.
-fn is_copied(params: &ThreadStartParams) -> Result<bool, WireError> {
-    let mode = params.workspace.as_ref();
-    match mode.unwrap_or(&WorkspaceMode::Shared) {
-        WorkspaceMode::Shared => Ok(false),
-        WorkspaceMode::Copy if params.ephemeral == Some(true) => Err(WireError::Refused(
-            "an ephemeral thread cannot work in a copy: leave out `ephemeral` or `workspace`"
-                .into(),
-        )),
-        WorkspaceMode::Copy => Ok(true),
-        WorkspaceMode::Unrecognized(it) => {
-            Err(lists::unknown("workspace", it, WorkspaceMode::KNOWN))
-        }
-    }
 }
 
 /// Answers a retry: the thread exists, and the caller subscribes to it in its present state.

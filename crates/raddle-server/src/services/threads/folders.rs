@@ -8,11 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use raddle_core::ports::{CreatedCopy, ThreadFolder, WorkspaceCopies};
+use raddle_core::ports::{CreatedCopy, ForkedFiles, NewCopy, ThreadFolder, WorkspaceCopies};
 use raddle_core::{Settings, SettingsChange, ThreadId};
+use raddle_protocol::WorkspaceMode;
 use raddle_sandbox::{PolicyPath, WrittenFolders, home, is_around_home, scratch_folders};
 
 use crate::services::ServerState;
+use crate::services::threads::lists;
 use crate::wire_error::WireError;
 
 /// Adds the real paths of its folders to a change of a thread's settings.
@@ -72,20 +74,59 @@ fn folder_in(thread: ThreadId, settings: &Settings) -> ThreadFolder {
     }
 }
 
-/// Copies the workspace of a new thread. Returns the settings with the folders of the copy, and
-/// whether the copy is new.
-pub(crate) async fn copied_settings(
+/// Whether a new thread works in a copy of its own. Rejects an unknown mode, because the client relies
+/// on it.
+pub(crate) fn is_copied(
+    mode: Option<&WorkspaceMode>,
+    is_ephemeral: bool,
+) -> Result<bool, WireError> {
+    match mode.unwrap_or(&WorkspaceMode::Shared) {
+        WorkspaceMode::Shared => Ok(false),
+        WorkspaceMode::Copy if is_ephemeral => Err(WireError::Refused(
+            "an ephemeral thread cannot work in a copy: leave out `ephemeral` or `workspace`"
+                .into(),
+        )),
+        WorkspaceMode::Copy => Ok(true),
+        WorkspaceMode::Unrecognized(it) => {
+            Err(lists::unknown("workspace", it, WorkspaceMode::KNOWN))
+        }
+    }
+}
+
+/// Copies the workspace of a new thread with these settings. Returns the change by which its folders
+/// are those of the copy.
+pub(crate) async fn copied(
     state: &ServerState,
     id: ThreadId,
-    settings: Settings,
-) -> Result<(Settings, bool), WireError> {
-    let cwd = settings.real(&settings.cwd).to_owned();
-    let CreatedCopy { path: cwd, is_new } = state.copies.create(id, cwd).await?;
-    let settings = settings_in_copy(state, id, settings, cwd).await;
-    if settings.is_err() && is_new {
-        abandon_copy(&*state.copies, id).await;
+    settings: &Settings,
+    fork: Option<ForkedFiles>,
+) -> Result<(SettingsChange, CreatedCopy), WireError> {
+    let request = NewCopy {
+        cwd: settings.real(&settings.cwd).to_owned(),
+        folders: settings.folders().cloned().collect(),
+        fork,
+    };
+    let copy = state.copies.create(id, request).await?;
+    let change = SettingsChange {
+        cwd: Some(copy.cwd.clone()),
+        ..SettingsChange::of_folders(settings).with_paths(&copy.folders)
+    };
+    let folders = change.folders().cloned().collect();
+    match real_paths(state, folders, settings).await {
+        Ok(real_paths) => {
+            let change = SettingsChange {
+                real_paths: Some(real_paths),
+                ..change
+            };
+            Ok((change, copy))
+        }
+        Err(error) => {
+            if copy.is_new {
+                abandon_copy(&*state.copies, id).await;
+            }
+            Err(error)
+        }
     }
-    Ok((settings?, is_new))
 }
 
 /// Removes the new copy of a thread that did not start.
@@ -93,26 +134,6 @@ pub(crate) async fn abandon_copy(copies: &dyn WorkspaceCopies, id: ThreadId) {
     if let Err(error) = copies.abandon(id).await {
         tracing::warn!(thread = %id, %error, "the copy of a thread that did not start remains");
     }
-}
-
-async fn settings_in_copy(
-    state: &ServerState,
-    id: ThreadId,
-    settings: Settings,
-    cwd: String,
-) -> Result<Settings, WireError> {
-    let at = ThreadFolder {
-        thread: id,
-        cwd: cwd.clone(),
-    };
-    let folders = settings.folders().cloned().collect();
-    let in_copy = state.copies.resolve(at, folders).await?;
-    let change = SettingsChange::of_folders(&settings).with_paths(&in_copy);
-    let change = SettingsChange {
-        cwd: Some(cwd),
-        ..change
-    };
-    resolved_settings(state, change.applied_to(&settings)).await
 }
 
 /// Returns the real path of each folder. If a link leads there from a folder that commands were

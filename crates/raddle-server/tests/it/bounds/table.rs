@@ -57,6 +57,19 @@ const WORKSPACE_MODE: BoundMember = BoundMember {
     shared: &[],
 };
 
+const FORKED_WORKSPACE_MODE: BoundMember = BoundMember {
+    member: "workspace",
+    probes: &[
+        Probe(r#""shared""#, Done),
+        Probe(
+            r#""copy""#,
+            ShownBy("conformance/thread/fork.md", r#""cwd": "$copy""#),
+        ),
+        Probe(r#""elsewhere""#, Refused("workspace")),
+    ],
+    shared: &[],
+};
+
 const PERMISSIONS: BoundMember = BoundMember {
     member: "permissions",
     probes: &[
@@ -502,6 +515,7 @@ pub(super) const TABLE: &[RequestBounds] = &[
             PERMISSIONS,
             ROOTS,
             SANDBOX,
+            FORKED_WORKSPACE_MODE,
         ],
     },
     RequestBounds {

@@ -210,6 +210,18 @@ pub(super) fn append(
     appended.map_err(failed)
 }
 
+/// Copies the lines of one copy to another.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<(), CheckpointError> {
+    let lines = json_lines::read::<AppliedLine>(from).map_err(failed)?;
+    append(to, lines.iter())
+}
+
+/// Whether the applies of a thread are among those of a copy.
+pub(super) fn has_lines_of(path: &Path, thread: ThreadId) -> Result<bool, CheckpointError> {
+    let lines = json_lines::read::<AppliedLine>(path).map_err(failed)?;
+    Ok(lines.iter().any(|it| it.thread == thread))
+}
+
 fn failed(error: io::Error) -> CheckpointError {
     CheckpointError::Failed(format!("the applied states of a copy: {error}"))
 }

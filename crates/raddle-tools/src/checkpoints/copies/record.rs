@@ -50,6 +50,11 @@ impl Record {
         }
     }
 
+    /// The thread for which the copy was made, if that is another one.
+    pub fn made_for(&self) -> Option<ThreadId> {
+        self.made_for
+    }
+
     pub fn is_left(&self) -> bool {
         self.is_left
     }

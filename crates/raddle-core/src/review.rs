@@ -1,4 +1,4 @@
-//! The findings of a review, from the text of the model.
+//! The findings of a review, from the text of the model, and the hunks in which they lie.
 //!
 //! The instructions of a review ask for this form. All else in the text is no finding:
 //!
@@ -9,12 +9,65 @@
 
 use raddle_protocol::ReviewFinding;
 
+use crate::{Review, ReviewedHunk};
+
 /// Limit: findings of a review that clients receive apart from its text; beyond it, only the text
 /// has them.
 const FINDINGS_MAX: usize = 100;
 
-/// Returns the findings in the text of a review.
-pub(super) fn findings(text: &str) -> Vec<ReviewFinding> {
+/// Returns the findings of a review that ended, with the hunks in which they lie.
+pub(crate) fn findings(review: &Review) -> Vec<ReviewFinding> {
+    let mut findings = parse(&review.text);
+    for finding in &mut findings {
+        let hunks = review.hunks.iter();
+        let hunks = hunks.filter(|it| finding.path.as_deref() == Some(&it.path));
+        let hunks = hunks.filter(|it| lies_in(finding, it));
+        let ids: Vec<String> = hunks.map(|it| it.id.clone()).collect();
+        finding.hunk_ids = (!ids.is_empty()).then_some(ids);
+    }
+    findings
+}
+
+/// Returns the hunks in which the findings in a text lie, with the paths that the findings name.
+/// `folders`: the names of the folder of the thread.
+pub(crate) fn hunks_of_findings(
+    text: &str,
+    reviewed: &[ReviewedHunk],
+    folders: &[&str],
+) -> Vec<ReviewedHunk> {
+    let mut hunks = Vec::new();
+    if reviewed.is_empty() {
+        return hunks;
+    }
+    for finding in parse(text) {
+        let Some(named) = &finding.path else {
+            continue;
+        };
+        let mut in_folders = folders.iter().filter_map(|it| named.strip_prefix(it));
+        let path = in_folders.find_map(|it| it.strip_prefix('/'));
+        let path = path.unwrap_or_else(|| named.strip_prefix("./").unwrap_or(named));
+        let found = reviewed.iter().filter(|it| it.path == path);
+        for hunk in found.filter(|it| lies_in(&finding, it)) {
+            let hunk = ReviewedHunk {
+                path: named.clone(),
+                ..hunk.clone()
+            };
+            if !hunks.contains(&hunk) {
+                hunks.push(hunk);
+            }
+        }
+    }
+    hunks
+}
+
+/// Whether a finding shares a line with a hunk of its file.
+fn lies_in(finding: &ReviewFinding, hunk: &ReviewedHunk) -> bool {
+    let lines = finding.start_line.zip(finding.end_line);
+    lines.is_some_and(|(start, end)| start <= hunk.last && hunk.first <= end)
+}
+
+/// Parses the findings in the text of a review.
+fn parse(text: &str) -> Vec<ReviewFinding> {
     let mut findings: Vec<ReviewFinding> = Vec::new();
     let mut is_open = false;
     for line in text.lines() {
@@ -65,6 +118,7 @@ fn heading(line: &str) -> Option<ReviewFinding> {
         path,
         start_line: lines.map(|(start, _)| start),
         end_line: lines.map(|(_, end)| end),
+        hunk_ids: None,
     })
 }
 
@@ -97,7 +151,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> Vec<String> {
-        let findings = findings(text).into_iter();
+        let findings = parse(text).into_iter();
         let findings = findings.map(|it| {
             let lines = it.start_line.zip(it.end_line);
             let lines = lines.map(|(start, end)| format!(":{start}-{end}"));
@@ -152,6 +206,46 @@ mod tests {
             assert_eq!(shown(text), expected, "{text:?}");
         }
         let many = "- [P2] x — a:1\n".repeat(FINDINGS_MAX + 1);
-        assert_eq!(findings(&many).len(), FINDINGS_MAX);
+        assert_eq!(parse(&many).len(), FINDINGS_MAX);
+    }
+
+    #[test]
+    fn findings_lie_in_hunks_of_their_lines() {
+        let hunk = |path: &str, id: &str, first, last| ReviewedHunk {
+            path: path.to_owned(),
+            id: id.to_owned(),
+            first,
+            last,
+        };
+        let reviewed = [
+            hunk("a.rs", "h1", 3, 5),
+            hunk("a.rs", "h2", 20, 21),
+            hunk("src/a.rs", "h3", 1, 9),
+        ];
+        for (place, expected) in [
+            ("a.rs:1-2", None),
+            ("a.rs:5-19", Some("h1")),
+            ("a.rs:6-19", None),
+            ("a.rs:1-90", Some("h1 h2")),
+            ("./a.rs:21", Some("h2")),
+            ("/w/a.rs:4", Some("h1")),
+            ("/real/w/src/a.rs:4", Some("h3")),
+            ("/w2/a.rs:4", None),
+            ("b/a.rs:4", None),
+            // It is about no lines.
+            ("a.rs", None),
+        ] {
+            let text = format!("- [P1] A — {place}\n- [P1] A — {place}\n");
+            let hunks = hunks_of_findings(&text, &reviewed, &["/w", "/real/w"]);
+            let review = Review {
+                text,
+                prompt: None,
+                hunks,
+            };
+            for finding in findings(&review) {
+                let ids = finding.hunk_ids.map(|it| it.join(" "));
+                assert_eq!(ids.as_deref(), expected, "{place}");
+            }
+        }
     }
 }
