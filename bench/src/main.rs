@@ -6,7 +6,8 @@
 //! and must be measured again.
 //!
 //! Usage: `speed RADDLE`, with `floor` beside this program, or `speed RADDLE wires` for the latency
-//! of model output. `cargo xtask prove speed` and `cargo xtask prove wires` build and run them.
+//! of model output, or `speed RADDLE spans OTHER` for the cost of spans beside a binary without them.
+//! `cargo xtask prove speed`, `wires` and `spans` build and run them.
 
 #![expect(
     clippy::print_stdout,
@@ -17,6 +18,7 @@ mod noise;
 mod pipe;
 mod server;
 mod socket;
+mod spans;
 mod wires;
 
 use std::fs;
@@ -25,7 +27,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::noise::Noise;
 use crate::server::{Program, Transport, WINDOW};
@@ -61,8 +63,16 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let raddle = std::env::args_os().nth(1).map(PathBuf::from);
     let raddle = raddle.context("say where the binary is: `speed RADDLE`")?;
-    if std::env::args_os().nth(2).is_some_and(|it| it == "wires") {
-        let missed = wires::run(&raddle)?;
+    let mut words = std::env::args_os().skip(2);
+    if let Some(what) = words.next() {
+        let missed = match what.to_str() {
+            Some("wires") => wires::run(&raddle)?,
+            Some("spans") => {
+                let other = words.next().map(PathBuf::from);
+                spans::run(&raddle, &other.context("name the binary without spans")?)?
+            }
+            _ => bail!("there is no measurement `{}`", what.display()),
+        };
         ensure!(missed.is_empty(), "missed: {}", missed.join("; "));
         return Ok(());
     }

@@ -61,7 +61,7 @@ fn ours(servers: &[u32]) -> Result<u64> {
 }
 
 /// Returns the sum of the first `fields` of utime, stime, and the same of ended children.
-fn process_ticks(process: &str, fields: usize) -> Result<u64> {
+pub fn process_ticks(process: &str, fields: usize) -> Result<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat"))?;
     // The name in parentheses may contain anything, so the fields are counted after it.
     let (_, rest) = text.rsplit_once(')').context("no name in stat")?;

@@ -94,13 +94,13 @@ pub fn run(raddle: &Path) -> Result<Vec<String>> {
 }
 
 /// A process of `raddle mock`. Dropping this value ends it.
-struct Mock {
+pub struct Mock {
     _process: ChildGuard,
-    address: String,
+    pub address: String,
 }
 
 impl Mock {
-    fn start(raddle: &Path) -> Result<Self> {
+    pub fn start(raddle: &Path) -> Result<Self> {
         let mut command = Command::new(raddle);
         command
             .args(["mock", "--listen", "127.0.0.1:0"])
@@ -208,8 +208,8 @@ fn sorted(times: Vec<f64>) -> Result<Vec<f64>> {
 }
 
 /// A server with one thread. Dropping this value ends it.
-struct Server {
-    _process: ChildGuard,
+pub struct Server {
+    process: ChildGuard,
     pipe: Pipe,
     thread: String,
     last_id: u64,
@@ -217,7 +217,7 @@ struct Server {
 }
 
 impl Server {
-    fn start(raddle: &Path, address: &str, wire: &str) -> Result<Self> {
+    pub fn start(raddle: &Path, address: &str, wire: &str) -> Result<Self> {
         let home = tempfile::tempdir()?;
         let config = format!(
             "model = \"mock\"\nmodel_provider = \"mock\"\n[model_providers.mock]\n\
@@ -236,7 +236,7 @@ impl Server {
         let mut process = ChildGuard::spawn(&mut command)?;
         let pipe = Pipe::new(&mut process.child)?;
         let mut server = Self {
-            _process: process,
+            process,
             pipe,
             thread: String::new(),
             last_id: 0,
@@ -248,6 +248,23 @@ impl Server {
         let id = started["thread"]["id"].as_str().context("no thread")?;
         id.clone_into(&mut server.thread);
         Ok(server)
+    }
+
+    pub fn id(&self) -> u32 {
+        self.process.child.id()
+    }
+
+    /// Runs a turn to its end.
+    pub fn turn(&mut self, prompt: &str) -> Result<()> {
+        self.start_turn(prompt)?;
+        let mut is_over = false;
+        while !is_over {
+            self.pipe.read(&mut |line| {
+                is_over |= has(line, "\"turn/completed\"");
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     fn start_turn(&mut self, prompt: &str) -> Result<()> {
@@ -307,14 +324,7 @@ fn first_bytes(raddle: &Path) -> Result<Vec<f64>> {
     let mut times = Vec::new();
     for _ in 0..WARM + TURNS {
         let start = Instant::now();
-        server.start_turn("hello")?;
-        let mut is_over = false;
-        while !is_over {
-            server.pipe.read(&mut |line| {
-                is_over |= has(line, "\"turn/completed\"");
-                Ok(())
-            })?;
-        }
+        server.turn("hello")?;
         let at = call_times.recv_timeout(Duration::from_secs(10))?;
         times.push(at.duration_since(start).as_secs_f64() * 1e6);
     }

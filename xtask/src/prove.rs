@@ -2,6 +2,8 @@
 //! Results are recorded in `docs/proofs.json`, including failures with their reason. The next run of
 //! any proof records one that was interrupted.
 
+use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -232,9 +234,14 @@ pub const PROOFS: &[Proof] = &[
     proof(
         "wires",
         "what the binary adds to a model's answer on each wire, as ratios to a bare reader",
-        |it| speed(it, &["wires"]),
+        |it| speed(it, &["wires".as_ref()]),
     )
     .of_binary(),
+    proof(
+        "spans",
+        "processor time of a delta beside a binary without spans, with 150,000 deltas each",
+        spans,
+    ),
 ];
 
 pub fn command(mut arguments: Arguments) -> Result<()> {
@@ -456,7 +463,7 @@ fn client_checks(context: &Context, checks: &[&str], options: &[&str]) -> Result
     Ok(())
 }
 
-fn speed(context: &Context, words: &[&str]) -> Result<()> {
+fn speed(context: &Context, words: &[&OsStr]) -> Result<()> {
     let raddle = context.binary()?;
     let Context { root, cache, .. } = context;
     cargo(root)
@@ -469,6 +476,22 @@ fn speed(context: &Context, words: &[&str]) -> Result<()> {
         .args(words)
         .minutes(20)
         .go()
+}
+
+/// Compares the release binary with one in which `tracing` is compiled out.
+fn spans(context: &Context) -> Result<()> {
+    let Context { root, cache, .. } = context;
+    let release = context.binary()?;
+    let without = cache.target().join("raddle-without-spans");
+    // In the same target folder, so that it shares what does not depend on `tracing`. `speed` then
+    // puts the ordinary binary back.
+    ci::release_build(cargo(root))
+        .args(["--features", "tracing/release_max_level_off"])
+        .env("CARGO_TARGET_DIR", cache.target())
+        .go()?;
+    fs::copy(&release, &without)?;
+    speed(context, &["spans".as_ref(), without.as_os_str()])?;
+    fs::remove_file(without).map_err(Into::into)
 }
 
 fn contract(root: &Path, cache: &Cache) -> Result<()> {
