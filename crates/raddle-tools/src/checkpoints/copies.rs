@@ -186,10 +186,10 @@ fn create(inner: &Inner, thread: ThreadId, request: &NewCopy) -> Result<CreatedC
         });
     }
     let made = (|| {
-        let made = match make(inner, &files, &source, request, &real)? {
+        let made = match make(inner, &files, &source, &real)? {
             // The repository ignores the folder, so its changes would not show.
             None if source.copied.is_none() => {
-                make(inner, &files, &CopySource::of(&real), request, &real)?
+                make(inner, &files, &CopySource::of(&real, request), &real)?
             }
             made => made,
         };
@@ -209,15 +209,18 @@ struct CopySource {
     origin: PathBuf,
     /// The files of the copy that the folder is, if it is one.
     copied: Option<CopyFiles>,
+    /// What a fork reverses in its copy.
+    restored: Option<ForkRestore>,
 }
 
 impl CopySource {
     /// Returns a folder of the user.
-    fn of(folder: &Path) -> Self {
+    fn of(folder: &Path, request: &NewCopy) -> Self {
         Self {
             folder: folder.to_owned(),
             origin: folder.to_owned(),
             copied: None,
+            restored: ForkRestore::of(request),
         }
     }
 
@@ -232,6 +235,7 @@ impl CopySource {
                 folder: files.copy(&record),
                 origin: record.origin().to_owned(),
                 copied: Some(files),
+                restored: ForkRestore::of(request),
             });
         }
         if inner.is_too_wide(cwd) {
@@ -241,8 +245,47 @@ impl CopySource {
                 request.cwd
             )));
         }
-        Ok(Self::of(inner.workspace_around(cwd)))
+        Ok(Self::of(inner.workspace_around(cwd), request))
     }
+}
+
+/// The changes of the later turns, which a fork reverses in its copy.
+struct ForkRestore {
+    /// The thread that is forked.
+    thread: ThreadId,
+    files: RestoreFiles,
+}
+
+impl ForkRestore {
+    fn of(request: &NewCopy) -> Option<Self> {
+        let ForkedFiles { from, checkpoint } = request.fork.as_ref()?;
+        Some(Self {
+            thread: from.thread,
+            files: RestoreFiles {
+                checkpoint: checkpoint.clone()?,
+                overwrite: Vec::new(),
+            },
+        })
+    }
+
+    /// Returns the checkpoints of the forked thread. Fails while a tool runs in their folder, because
+    /// its changes are not known before its end.
+    fn idle_log(&self, inner: &Inner) -> Result<Vec<LogEntry>, CopyError> {
+        let look = || {
+            let log = inner.entries(self.thread)?;
+            let mut restored = log.iter();
+            let restored = restored.find(|it| it.id.to_string() == self.files.checkpoint);
+            let restored = restored.ok_or(CheckpointError::NoSuchCheckpoint)?;
+            inner.with_folder(&restored.folder, |it| claim_idle(it).map(drop))?;
+            Ok(log)
+        };
+        when_idle(look, is_busy)
+    }
+}
+
+/// Whether an operation failed because a tool runs in the folder.
+fn is_busy(error: &CopyError) -> bool {
+    matches!(error, CopyError::Files(CheckpointError::Busy(_)))
 }
 
 /// Makes a copy of a workspace; `None` if its rules ignore the working directory in it.
@@ -250,13 +293,14 @@ fn make(
     inner: &Inner,
     files: &CopyFiles,
     source: &CopySource,
-    request: &NewCopy,
     cwd: &Path,
 ) -> Result<Option<(WorkspaceCopy, Vec<FileConflict>)>, CopyError> {
     let cannot = |it| CopyError::CannotCopy(format!("{}: {it}", source.folder.display()));
     // A start that was interrupted left it incomplete.
     files.remove()?;
-    let idle = restored_entries(inner, request)?;
+    let restored = source.restored.as_ref();
+    let idle_log = || restored.map(|it| it.idle_log(inner)).transpose();
+    let log = idle_log()?;
     let record = Record::new(
         &source.origin.display().to_string(),
         (inner.options.clock)(),
@@ -292,24 +336,17 @@ fn make(
         return Ok(None);
     }
     copied.save(&files.copied()).map_err(failed)?;
-    let conflicts = match &request.fork {
-        Some(ForkedFiles {
-            from,
-            checkpoint: Some(checkpoint),
-        }) => {
-            let request = RestoreFiles {
-                checkpoint: checkpoint.clone(),
-                overwrite: Vec::new(),
-            };
+    let conflicts = match restored.zip(log.clone()) {
+        Some((restored, log)) => {
             let copy = WorkspaceCopy {
                 origin: source.folder.display().to_string(),
                 folder: folder.display().to_string(),
             };
-            restore_copy(inner, from.thread, &request, &copy)?
+            restore_copy(inner, log, &restored.files, &copy)?
         }
-        _ => Vec::new(),
+        None => Vec::new(),
     };
-    if idle != restored_entries(inner, request)? {
+    if log != idle_log()? {
         return Err(CheckpointError::Busy(
             "a tool of the thread changed files while they were copied: try again".to_owned(),
         )
@@ -324,27 +361,6 @@ fn make(
         "the workspace was copied"
     );
     Ok(Some((record.copy(files), conflicts)))
-}
-
-/// Returns the checkpoints that a fork reverses in its copy. Fails while a tool runs in their folder,
-/// because its changes are not known before its end.
-fn restored_entries(inner: &Inner, request: &NewCopy) -> Result<Vec<LogEntry>, CopyError> {
-    let Some(ForkedFiles {
-        from,
-        checkpoint: Some(checkpoint),
-    }) = &request.fork
-    else {
-        return Ok(Vec::new());
-    };
-    let is_busy = |it: &CopyError| matches!(it, CopyError::Files(CheckpointError::Busy(_)));
-    let look = || {
-        let entries = inner.entries(from.thread)?;
-        let restored = entries.iter().find(|it| it.id.to_string() == *checkpoint);
-        let restored = restored.ok_or(CheckpointError::NoSuchCheckpoint)?;
-        inner.with_folder(&restored.folder, |it| claim_idle(it).map(drop))?;
-        Ok(entries)
-    };
-    when_idle(look, is_busy)
 }
 
 /// Returns where paths of the user's folder are in its copy, also those that lead there by a link.
@@ -531,7 +547,6 @@ fn apply(
     request: &ApplyChanges,
 ) -> Result<FileRestore, CopyError> {
     let (files, record) = inner.find_copy(at)?.ok_or(CopyError::NoCopy)?;
-    let is_busy = |it: &CopyError| matches!(it, CopyError::Files(CheckpointError::Busy(_)));
     when_idle(
         || apply_once(inner, at.thread, request, &files, &record),
         is_busy,
@@ -596,11 +611,11 @@ fn apply_once(
     })
 }
 
-/// Notes the undo of an apply, also in the copies of forks that know of it.
+/// Notes the undo of an apply in this folder, also in the copies of forks that know of it.
 pub(super) fn note_undo(
     inner: &Inner,
-    thread: ThreadId,
-    checkpoint: u64,
+    folder: &Path,
+    (thread, checkpoint): (ThreadId, u64),
     planned: &PlannedRestore,
 ) -> Result<(), CheckpointError> {
     let copies = inner.copies();
@@ -611,8 +626,12 @@ pub(super) fn note_undo(
     let own = copies.find(thread)?.map(|(files, _)| files.applied());
     let mut paths: BTreeSet<PathBuf> = own.into_iter().collect();
     for other in copies.threads() {
-        let applied = copies.files(other).applied();
-        if applied::has_lines_of(&applied, thread)? {
+        let files = copies.files(other);
+        // A copy that is being made has no record yet, but may know of the apply.
+        let record = files.record().ok().flatten();
+        let is_elsewhere = record.is_some_and(|it| it.origin() != folder);
+        let applied = files.applied();
+        if !is_elsewhere && applied::has_lines_of(&applied, thread)? {
             paths.insert(applied);
         }
     }

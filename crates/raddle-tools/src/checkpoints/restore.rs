@@ -57,14 +57,15 @@ pub(super) fn restore(
 }
 
 /// Brings a new copy of a folder to the state before a checkpoint of a thread that worked in the
-/// folder. Returns the files that changed since the agent left them, which stay as they are.
+/// folder. `log`: the checkpoints of that thread. Returns the files that changed since the agent left
+/// them, which stay as they are.
 pub(super) fn restore_copy(
     inner: &Inner,
-    thread: ThreadId,
+    log: Vec<LogEntry>,
     request: &RestoreFiles,
     copy: &WorkspaceCopy,
 ) -> Result<Vec<FileConflict>, CopyError> {
-    let entries = later_entries(inner.entries(thread)?, request)?;
+    let entries = later_entries(log, request)?;
     let folder = &entries[0].folder;
     let in_copy = folder.to_str().and_then(|it| copy.path_in_copy(it));
     let in_copy = in_copy.ok_or_else(|| {
@@ -109,7 +110,8 @@ fn restore_once(
     request: &RestoreFiles,
 ) -> Result<FileRestore, CheckpointError> {
     let entries = later_entries(inner.entries(thread)?, request)?;
-    inner.with_folder(&entries[0].folder, |folder| {
+    let root = &entries[0].folder;
+    inner.with_folder(root, |folder| {
         let _idle = claim_idle(folder)?;
         let changes = joined(folder, &entries)?;
         let planned = PlannedRestore::new(folder, &changes, request)?;
@@ -124,7 +126,7 @@ fn restore_once(
             &planned,
             source,
             |id| match entries[0].is_applied {
-                true => copies::note_undo(inner, thread, id, &planned),
+                true => copies::note_undo(inner, root, (thread, id), &planned),
                 false => Ok(()),
             },
         )
