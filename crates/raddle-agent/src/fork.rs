@@ -47,13 +47,19 @@ pub enum ForkPoint {
     After(TurnId),
     /// Before this turn: the turn is not copied.
     Before(TurnId),
+    /// After this record, as [`Threads::fork_origin`] found it.
+    Record(Seq),
 }
 
 /// Point of a source, as a fork finds it.
 #[derive(Debug)]
 pub struct ForkOrigin {
+    /// The point, for a fork that looks up no turn again.
+    pub point: ForkPoint,
     /// Settings of the source at this point.
     pub settings: Settings,
+    /// Settings of the source now.
+    pub settings_now: Settings,
     /// First turn after it.
     pub later: Option<TurnEntry>,
 }
@@ -99,22 +105,33 @@ impl Threads {
     pub async fn fork_origin(
         &self,
         from: ThreadId,
-        point: &ForkPoint,
+        point: ForkPoint,
     ) -> Result<ForkOrigin, AgentError> {
         let peek = self.peek(from).await?;
         if peek.thread.is_archived() {
             return Err(AgentError::Archived);
         }
         let source = self.shared.journal_of(from);
-        let (at, later) = self.cut(&*source, from, point).await?;
+        let (at, later) = self.cut(&*source, from, &point).await?;
+        let settings_now = peek.thread.settings().clone();
         let settings = match &later {
             Some(_) => {
                 let thread = thread_before(&*source, from, Seq(at.0 + 1)).await?;
                 thread.settings().clone()
             }
-            None => peek.thread.settings().clone(),
+            None => settings_now.clone(),
         };
-        Ok(ForkOrigin { settings, later })
+        let point = match point {
+            // The source may go on until it is forked.
+            ForkPoint::Now => ForkPoint::Now,
+            _ => ForkPoint::Record(at),
+        };
+        Ok(ForkOrigin {
+            point,
+            settings,
+            settings_now,
+            later,
+        })
     }
 
     /// Returns the last record of a fork at this point, and the first turn after it.
@@ -126,6 +143,7 @@ impl Threads {
     ) -> Result<(Seq, Option<TurnEntry>), AgentError> {
         let later = match point {
             ForkPoint::Now => None,
+            ForkPoint::Record(at) => return Ok((*at, None)),
             ForkPoint::Before(turn) => Some(self.find(from, turn).await?.turn),
             ForkPoint::After(turn) => {
                 let entry = self.find(from, turn).await?;

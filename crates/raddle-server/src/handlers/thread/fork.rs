@@ -60,11 +60,15 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadFork>) {
     }
     let files = match is_copied {
         Err(error) => Err(error),
-        Ok(_) if already_exists => Ok(FilesOfFork::of(change)),
-        Ok(true) => copied(&state, from, to, &point, change).await,
-        Ok(false) => shared(&state, from, to, params.ephemeral, change).await,
+        Ok(_) if already_exists => Ok(FilesOfFork::of(point, change)),
+        Ok(true) => copied(&state, from, to, point, change).await,
+        Ok(false) => {
+            let shared = shared(&state, from, to, params.ephemeral).await;
+            shared.map(|()| FilesOfFork::of(point, change))
+        }
     };
     let FilesOfFork {
+        point,
         change,
         has_new_copy,
         conflicts,
@@ -133,6 +137,8 @@ pub(crate) async fn handle(state: Arc<ServerState>, call: Call<ThreadFork>) {
 
 /// The files with which a fork begins.
 struct FilesOfFork {
+    /// End of the history to which they belong.
+    point: ForkPoint,
     /// Changes of settings in the fork.
     change: SettingsChange,
     /// Whether this request made a copy, which nobody has used yet.
@@ -143,8 +149,9 @@ struct FilesOfFork {
 
 impl FilesOfFork {
     /// Returns the files of the source.
-    fn of(change: SettingsChange) -> Self {
+    fn of(point: ForkPoint, change: SettingsChange) -> Self {
         Self {
+            point,
             change,
             has_new_copy: false,
             conflicts: Vec::new(),
@@ -158,13 +165,12 @@ async fn shared(
     from: ThreadId,
     to: ThreadId,
     is_ephemeral: bool,
-    change: SettingsChange,
-) -> Result<FilesOfFork, WireError> {
+) -> Result<(), WireError> {
     if !is_ephemeral && let Ok(at) = threads::folder_of(state, from).await {
         // Before the fork exists: without this, a change of its `cwd` could lead it out of the copy.
         state.copies.fork(at, to).await?;
     }
-    Ok(FilesOfFork::of(change))
+    Ok(())
 }
 
 /// Makes a copy for the fork, in which the files are as at the end of its history.
@@ -172,7 +178,7 @@ async fn copied(
     state: &ServerState,
     from: ThreadId,
     to: ThreadId,
-    point: &ForkPoint,
+    point: ForkPoint,
     change: SettingsChange,
 ) -> Result<FilesOfFork, WireError> {
     let origin = state.threads.fork_origin(from, point).await;
@@ -182,12 +188,13 @@ async fn copied(
         None => None,
     };
     let fork = ForkedFiles {
-        from: threads::folder_of(state, from).await?,
+        from: threads::folders::folder_in(from, &origin.settings_now),
         checkpoint,
     };
     let settings = change.clone().applied_to(&origin.settings);
     let (folders, copy) = threads::folders::copied(state, to, &settings, Some(fork)).await?;
     Ok(FilesOfFork {
+        point: origin.point,
         change: SettingsChange {
             cwd: folders.cwd,
             roots: folders.roots,

@@ -67,7 +67,8 @@ pub(crate) async fn folder_of(
     Ok(folder_in(id, peek.thread.settings()))
 }
 
-fn folder_in(thread: ThreadId, settings: &Settings) -> ThreadFolder {
+/// Returns a thread with the working directory of these settings.
+pub(crate) fn folder_in(thread: ThreadId, settings: &Settings) -> ThreadFolder {
     ThreadFolder {
         thread,
         cwd: settings.real(&settings.cwd).to_owned(),
