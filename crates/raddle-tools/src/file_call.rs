@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use raddle_core::policy::{Act, ActKind, approval_digest};
 use raddle_core::ports::{ToolIntent, ToolJob, ToolResult};
-use raddle_core::{ImageView, ItemBody, ItemStatus, NamedTool, Output, Patch, Settings, ToolCall};
+use raddle_core::{
+    FileChange, ImageView, ItemBody, ItemStatus, NamedTool, Output, Patch, Settings, ToolCall,
+};
 use raddle_sandbox::{HoldConflict, HoldError, LoweredRights, Policy};
 use serde::Deserialize;
 
@@ -342,7 +344,7 @@ impl FileCall {
         };
         let (planned, report) = match job.hunks.as_slice() {
             [] => (planned, None),
-            decisions => match planned.accepted(&job.settings.cwd, decisions) {
+            decisions => match planned.accepted(&job.hunk_cwd, shown_changes(&body), decisions) {
                 Ok(accepted) => (accepted.plan, Some(accepted.report)),
                 Err(why) => return failed(body, &format!("Nothing was written: {why}.")),
             },
@@ -438,6 +440,14 @@ fn mismatch_act(reads: Vec<String>, settings: &Settings) -> Act {
             reads,
             beyond: false,
         },
+    }
+}
+
+/// Returns the changes that an item shows.
+fn shown_changes(body: &ItemBody) -> &[FileChange] {
+    match body {
+        ItemBody::Patch(it) => &it.changes,
+        _ => &[],
     }
 }
 

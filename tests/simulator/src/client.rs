@@ -225,6 +225,12 @@ impl SimClient {
         self.open_requests.keys()
     }
 
+    /// Whether it may choose among the hunks of a change.
+    pub fn has_hunks(&self) -> bool {
+        let mut requests = self.open_requests.values();
+        requests.any(|it| !it.hunks.is_empty())
+    }
+
     /// Whether it has received everything, and a response to each request.
     pub fn is_settled(&self, head: Seq) -> bool {
         self.state == State::On && self.reached == head && self.unanswered.is_empty()

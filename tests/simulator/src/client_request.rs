@@ -41,6 +41,7 @@ impl SimWorld {
         if it.commands_left == 0 || !rng.percent(25) {
             return None;
         }
+        let has_hunks = it.has_hunks();
         sim_thread.clients[client].commands_left -= 1;
         let known = running.clone().unwrap_or_else(|| TurnId::from("t0"));
         if reverts && running.is_none() && rng.percent(60) {
@@ -86,6 +87,8 @@ impl SimWorld {
                 let name = rng.percent(80).then(|| format!("name {}", rng.below(5)));
                 ClientRequest::Rename(name)
             }
+            // No thread is archived while its turn waits for an answer.
+            17..=20 if has_hunks => ClientRequest::Settings(Box::new(other_cwd(rng))),
             17..=20 => ClientRequest::Archive(rng.percent(60)),
             21..=22 => ClientRequest::Settings(Box::new(other_settings(rng))),
             23..=26 => ClientRequest::Revert(None),
@@ -346,7 +349,23 @@ fn other_settings(rng: &mut Rng) -> SettingsChange {
         1 => change.recovery = Some(Some(Recovery::Continue)),
         2 => change.recovery = Some(None),
         3 => change.compact_above = Some(Some(300 + rng.below(1_000))),
-        _ => change.cwd = Some(format!("/w{}", rng.below(9))),
+        _ => return other_cwd(rng),
     }
     change
+}
+
+fn other_cwd(rng: &mut Rng) -> SettingsChange {
+    SettingsChange {
+        cwd: Some(working_directory(1 + rng.below(DEPTH_MAX))),
+        ..SettingsChange::default()
+    }
+}
+
+/// The deepest working directory of a thread.
+pub const DEPTH_MAX: u64 = 9;
+
+/// Returns one of the working directories of threads, each in the one before. The first is that of a
+/// new thread.
+pub fn working_directory(depth: u64) -> String {
+    (0..depth).fold("/w".to_owned(), |cwd, _| cwd + "/d")
 }

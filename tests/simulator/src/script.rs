@@ -14,6 +14,8 @@ use raddle_core::{
 };
 use support::Rng;
 
+use crate::client_request::{DEPTH_MAX, working_directory};
+
 /// Commands with the wait before each.
 pub type Steps = VecDeque<(u64, Command)>;
 
@@ -412,8 +414,8 @@ pub fn with_absolute_times(command: &Command, now: Timestamp) -> Command {
 fn proposed_change() -> FileChange {
     let diff = [1, 21, 41].map(|line| format!("@@ -{line} +{line} @@\n-old {line}\n+new {line}\n"));
     FileChange {
-        // In no working directory of a thread: the ids of hunks would change with it.
-        path: "/p/a".to_owned(),
+        // In every working directory: the ids of its hunks differ in each, and clients change it.
+        path: working_directory(DEPTH_MAX) + "/a",
         kind: ChangeKind::Update { moved_to: None },
         diff: diff.concat(),
     }

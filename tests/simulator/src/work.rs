@@ -46,7 +46,12 @@ impl SimWorld {
                     return Ok(());
                 };
                 let body = open.item.body.clone();
-                let cwd = &live.owner.thread().settings().cwd;
+                let settings = live.owner.thread().settings();
+                let cwd = open.hunk_cwd(settings);
+                if !open.hunks().is_empty() && cwd != settings.cwd {
+                    self.coverage
+                        .hit("hunks written in another working directory");
+                }
                 let written = WrittenHunks::of(cwd, &body, open.hunks());
                 if !sim_thread.removed {
                     sim_thread.oracle.i3_hunks_are_accepted(item, &written)?;

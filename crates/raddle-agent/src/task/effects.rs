@@ -183,6 +183,7 @@ impl Task {
             reporter: self.reporter.clone(),
             clock: self.shared.clock,
         };
+        let hunk_cwd = open.hunk_cwd(&settings).to_owned();
         let job = ToolJob {
             thread: self.id,
             turn,
@@ -191,6 +192,7 @@ impl Task {
             settings,
             authorization: None,
             hunks: open.hunks().to_vec(),
+            hunk_cwd,
             reports: Box::new(reports),
             questions,
             acts: Arc::new(TaskActs(Arc::new(acts))),

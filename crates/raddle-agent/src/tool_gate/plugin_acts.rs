@@ -120,6 +120,7 @@ impl CallContext {
             },
             settings: self.settings.clone(),
             hunks: Vec::new(),
+            hunk_cwd: String::new(),
             authorization: None,
             reports: Box::new(ActReports(self.reporter.clone())),
             questions: self.questions.clone(),

@@ -21,7 +21,7 @@ use raddle_core::{
     AnswerRequest, AppendText, Ask, AskElicitation, AskQuestions, ChangeKind, Command, CommandRun,
     CommandSource, ContextEntry, Event, FileChange, ItemBody, ItemPart, ItemStatus, Output, Patch,
     PluginPermission, RecordBody, RequestAnswer, RequestNumber, Resolution, RunShell, Seq,
-    Settings, ThreadId, ToolCall, TurnId,
+    Settings, ThreadId, ToolCall, TurnId, proposed_hunks,
 };
 use tokio::sync::{Barrier, Notify, mpsc};
 
@@ -69,6 +69,21 @@ impl Default for ConcurrentCalls {
 impl TestTools {
     pub fn runs(&self) -> Vec<String> {
         self.runs.lock().expect("ran").clone()
+    }
+
+    /// Notes the hunks that a job is to write, as its tool finds them.
+    fn write_hunks(&self, job: ToolJob) -> BoxFuture<'static, ToolResult> {
+        let hunks = proposed_hunks(&job.hunk_cwd, &moved().changes);
+        let decided = job.hunks.iter().map(|decision| {
+            let hunk = hunks.iter().find(|it| it.id == decision.id);
+            hunk.map_or(false, |_| decision.accept)
+        });
+        let decided: Vec<bool> = decided.collect();
+        let run = format!("{decided:?} in {}", job.settings.cwd);
+        self.runs.lock().expect("ran").push(run);
+        let output = Output::text("did write");
+        let result = ToolResult::new(ItemStatus::Completed, job.item.body, output);
+        Box::pin(std::future::ready(result))
     }
 }
 
@@ -175,8 +190,10 @@ impl Tools for TestTools {
     }
 
     fn run(&self, job: ToolJob) -> BoxFuture<'static, ToolResult> {
-        let ItemBody::Command(it) = job.item.body.clone() else {
-            panic!("no command");
+        let it = match job.item.body.clone() {
+            ItemBody::Command(it) => it,
+            ItemBody::Patch(_) => return self.write_hunks(job),
+            _ => panic!("no command"),
         };
         let what = it.command.clone();
         let digest = match &job.authorization {

@@ -131,6 +131,9 @@ pub struct ToolJob {
     /// Decisions of the user on the hunks of a change of files. Only the accepted ones are applied;
     /// if there are no decisions, all are.
     pub hunks: Vec<HunkDecision>,
+    /// Working directory on which the ids of these hunks depend: that of the thread when the user was
+    /// asked. Clients may have changed the one in `settings` since.
+    pub hunk_cwd: String,
     /// Receives reports while the tool runs.
     pub reports: Box<dyn ReportSink>,
     /// Asks the user while the tool runs.

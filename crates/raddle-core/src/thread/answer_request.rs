@@ -4,9 +4,9 @@ use super::state::OpenRequest;
 use super::{Decision, OpenItem, OpenTurn, Thread, closing};
 use crate::hunks::check_decisions;
 use crate::{
-    AnswerRequest, Ask, Cause, Event, Gate, Grant, HunkDecision, Item, ItemBody, ItemStatus,
-    Output, ProposedHunk, RecordBody, Refusal, RequestAnswer, RequestNumber, RequestResolved,
-    Resolution, Timestamp, proposed_hunks, report_of_decisions,
+    AnswerRequest, Ask, Cause, Event, Gate, Grant, HunkDecision, ItemBody, ItemStatus, Output,
+    ProposedHunk, RecordBody, Refusal, RequestAnswer, RequestNumber, RequestResolved, Resolution,
+    Timestamp, proposed_hunks, report_of_decisions,
 };
 
 /// Output for the model if its request for rights got none.
@@ -54,15 +54,15 @@ fn checked_hunks(thread: &Thread, open: &OpenRequest, hunks: Vec<HunkDecision>) 
 /// proposed change.
 pub(crate) fn hunks_of(thread: &Thread, open: &OpenRequest) -> Vec<ProposedHunk> {
     match thread.open_item(&open.item) {
-        Some(OpenItem {
-            item:
-                Item {
-                    body: ItemBody::Patch(patch),
-                    ..
-                },
-            started: false,
-            ..
-        }) => proposed_hunks(&thread.settings.cwd, &patch.changes),
+        Some(item) if !item.started => hunks_of_item(thread, item),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the hunks of an item that proposes a change.
+fn hunks_of_item(thread: &Thread, item: &OpenItem) -> Vec<ProposedHunk> {
+    match &item.item.body {
+        ItemBody::Patch(patch) => proposed_hunks(item.hunk_cwd(&thread.settings), &patch.changes),
         _ => Vec::new(),
     }
 }
@@ -169,7 +169,7 @@ fn all_hunks_dropped(thread: &Thread, item: &OpenItem, decisions: &[HunkDecision
     let ItemBody::Patch(patch) = &item.item.body else {
         return DECLINED.to_owned();
     };
-    let hunks = proposed_hunks(&thread.settings.cwd, &patch.changes);
+    let hunks = hunks_of_item(thread, item);
     let report = report_of_decisions(&patch.changes, &hunks, decisions);
     format!("{DECLINED}\n\n{report}")
 }

@@ -427,6 +427,9 @@ impl Thread {
 
     fn start_item(&mut self, it: &ItemStarted, seq: Seq) {
         let call = self.calls;
+        let asks_about_hunks =
+            it.gate == Some(Gate::Approval) && matches!(it.item.body, ItemBody::Patch(_));
+        let hunk_cwd = asks_about_hunks.then(|| self.settings.cwd.clone());
         self.with_turn(|turn| {
             turn.items.push(OpenItem {
                 item: it.item.clone(),
@@ -437,6 +440,7 @@ impl Thread {
                 started: false,
                 digest: it.ruling.as_ref().map(|ruling| ruling.digest.clone()),
                 hunks: Vec::new(),
+                hunk_cwd,
                 unsaved_bytes: 0,
                 began: seq,
                 saved: None,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Gate, HunkDecision, Item, ItemBody, ItemPart, ItemStatus, Seq, Timestamp};
+use crate::{Gate, HunkDecision, Item, ItemBody, ItemPart, ItemStatus, Seq, Settings, Timestamp};
 
 /// An item that is open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +28,10 @@ pub struct OpenItem {
     /// Decisions on the hunks of its change, if the user approved a part of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hunks: Vec<HunkDecision>,
+    /// Working directory of the thread when the user was asked about its change. The ids of the hunks
+    /// depend on it, and a client may change the settings while the request is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hunk_cwd: Option<String>,
     /// Bytes of text since it began or was last saved.
     pub(crate) unsaved_bytes: u64,
     /// Record with which it began.
@@ -89,6 +93,12 @@ impl OpenItem {
     /// Decisions on the hunks of its change; empty if it was approved as a whole.
     pub fn hunks(&self) -> &[HunkDecision] {
         &self.hunks
+    }
+
+    /// Working directory on which the ids of its hunks depend. `settings`: those of the thread, for a
+    /// state that an earlier version stored without it.
+    pub fn hunk_cwd<'a>(&'a self, settings: &'a Settings) -> &'a str {
+        self.hunk_cwd.as_deref().unwrap_or(&settings.cwd)
     }
 
     /// Returns the item with its text so far.

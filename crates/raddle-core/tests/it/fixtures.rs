@@ -525,6 +525,7 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             let mut settings = thread.settings().clone();
             match word(1) {
                 "model" => settings.model = Some(word(2).to_owned()),
+                "cwd" => word(2).clone_into(&mut settings.cwd),
                 "recovery" => settings.recovery = Some(Recovery::Interrupt),
                 "fallback" => {
                     let routes = words[2..].iter().map(|it| Route::parse(it));

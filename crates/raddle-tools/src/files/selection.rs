@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use raddle_core::{FileChange, HunkDecision, ProposedHunk, proposed_hunks, report_of_decisions};
+use raddle_core::{
+    ChangeKind, FileChange, HunkDecision, ProposedHunk, proposed_hunks, report_of_decisions,
+};
 use raddle_workspace::{DiffLimits, HunkChoice, ProposedFile, WorkspacePath, apply_hunks};
 
 use super::change::{ChangePlan, PlannedFile, changed_files};
@@ -34,14 +36,20 @@ pub struct AcceptedPlan {
 }
 
 impl ChangePlan {
-    /// Returns the part that the user accepted, of a plan for files in this folder.
+    /// Returns the part that the user accepted. `shown`: the changes of this plan as the user saw
+    /// them, in the working directory `cwd`. A file may have another name now, because names depend on
+    /// the settings.
     pub fn accepted(
         &self,
         cwd: &str,
+        shown: &[FileChange],
         decisions: &[HunkDecision],
     ) -> Result<AcceptedPlan, SelectionError> {
         let (indexes, changes): (Vec<usize>, Vec<FileChange>) = self.indexed_changes().unzip();
-        let hunks = proposed_hunks(cwd, &changes);
+        if changes.len() != shown.len() || !changes.iter().zip(shown).all(is_same) {
+            return Err(SelectionError::OtherHunks);
+        }
+        let hunks = proposed_hunks(cwd, shown);
         let ids: BTreeSet<&str> = hunks.iter().map(|it| &*it.id).collect();
         if !decisions.iter().all(|it| ids.contains(&*it.id)) {
             return Err(SelectionError::OtherHunks);
@@ -51,7 +59,7 @@ impl ChangePlan {
         let mut files = self.files.clone();
         // Every change has at least one hunk.
         let of_files = hunks.chunk_by(|a, b| a.file == b.file);
-        for ((index, change), of_file) in indexes.into_iter().zip(&changes).zip(of_files) {
+        for ((index, change), of_file) in indexes.into_iter().zip(shown).zip(of_files) {
             let accepted = of_file.iter();
             let accepted = accepted.filter_map(|it| Some((it, *accepting.get(&*it.id)?)));
             let accepted: Vec<(&ProposedHunk, &HunkDecision)> = accepted.collect();
@@ -85,9 +93,20 @@ impl ChangePlan {
             plan: ChangePlan {
                 files: changed_files(&files),
             },
-            report: report_of_decisions(&changes, &hunks, decisions),
+            report: report_of_decisions(shown, &hunks, decisions),
         })
     }
+}
+
+/// Whether both are the same change, but for the names of the file.
+fn is_same((a, b): (&FileChange, &FileChange)) -> bool {
+    let is_same_kind = match (&a.kind, &b.kind) {
+        (ChangeKind::Update { moved_to: a }, ChangeKind::Update { moved_to: b }) => {
+            a.is_some() == b.is_some()
+        }
+        (a, b) => a == b,
+    };
+    is_same_kind && a.diff == b.diff
 }
 
 /// Returns the content with these hunks alone; `None` if they are not hunks of its text.

@@ -279,6 +279,7 @@ fn job((thread, turn): (ThreadId, TurnId), work: &Path, body: ItemBody, script: 
             ..Settings::default()
         },
         hunks: Vec::new(),
+        hunk_cwd: String::new(),
         authorization: Some(Authorization::Kind(ActKind::Read {
             path: String::new(),
         })),

@@ -88,7 +88,7 @@ fn only_accepted_hunks_are_applied() {
         let hunks = proposed_hunks(&cwd, &planned.changes());
         assert_eq!(hunks.len(), 7);
         let accepted = planned
-            .accepted(&cwd, &decisions(&hunks, &marks))
+            .accepted(&cwd, &planned.changes(), &decisions(&hunks, &marks))
             .expect("a part");
         let applied = accepted.plan.apply(&roots).expect("written");
         let files = world.files().into_iter();
@@ -122,7 +122,7 @@ fn a_change_without_lines_is_one_hunk() {
     let is_empty = |it: &ProposedHunk| it.before.is_empty() && it.after.is_empty();
     assert!(hunks.len() == 2 && hunks.iter().all(is_empty), "{hunks:?}");
     let accepted = planned
-        .accepted(&cwd, &decisions(&hunks, &["-", "+"]))
+        .accepted(&cwd, &planned.changes(), &decisions(&hunks, &["-", "+"]))
         .expect("a part");
     accepted.plan.apply(&roots).expect("written");
     assert_eq!(world.files().into_keys().collect::<Vec<_>>(), ["a"]);
@@ -136,11 +136,46 @@ fn hunks_of_another_plan_are_refused() {
     let planned = plan(&roots, PATCH).expect("a plan");
     let mut decisions = decisions(&proposed_hunks(&cwd, &planned.changes()), &["+"; 7]);
     decisions[3].id = "0".repeat(16);
-    let refused = planned.accepted(&cwd, &decisions);
+    let refused = planned.accepted(&cwd, &planned.changes(), &decisions);
     assert!(
         matches!(refused, Err(SelectionError::OtherHunks)),
         "{refused:?}"
     );
+}
+
+/// A file has another name once the thread works in another folder that leads to it. What the user saw
+/// counts, as long as the change is the same.
+#[test]
+fn hunks_are_those_that_were_shown_under_other_names() {
+    let world = world();
+    let roots = world.roots();
+    let planned = plan(&roots, PATCH).expect("a plan");
+    let (cwd, work) = ("/link", world.work.display().to_string());
+    let renamed = |path: &str| path.replacen(&work, cwd, 1);
+    let mut shown = planned.changes();
+    for change in &mut shown {
+        change.path = renamed(&change.path);
+        if let ChangeKind::Update { moved_to: Some(to) } = &mut change.kind {
+            *to = renamed(to);
+        }
+    }
+    let marks = ["+", "-", "-", "-", "-", "-", "-"];
+    let decisions = decisions(&proposed_hunks(cwd, &shown), &marks);
+    let accepted = planned.accepted(cwd, &shown, &decisions).expect("a part");
+    let report = accepted.report;
+    assert!(report.contains("Not applied: /link/a @@ -20 "), "{report}");
+    accepted.plan.apply(&roots).expect("written");
+    assert_eq!(world.read("a"), numbers(&[(5, "five\n")]));
+
+    let mut other = shown.clone();
+    other[0].diff.push_str("@@ -40 +40 @@\n-40\n+forty\n");
+    for other in [&other[..], &shown[..1], &[]] {
+        let refused = planned.accepted(cwd, other, &decisions);
+        assert!(
+            matches!(refused, Err(SelectionError::OtherHunks)),
+            "{refused:?}"
+        );
+    }
 }
 
 fn side<'a>(path: &'a WorkspacePath, text: &'a str) -> ProposedFile<'a> {
@@ -166,12 +201,12 @@ fn a_hunk_of_another_file_is_not_applied() {
     let hunks = proposed_hunks("/", &planned.changes());
     assert_eq!(hunks.len(), 2);
     let accepted = planned
-        .accepted("/", &decisions(&hunks[..1], &["+"]))
+        .accepted("/", &planned.changes(), &decisions(&hunks[..1], &["+"]))
         .expect("a part");
     assert_eq!(accepted.plan.files.len(), 1);
     let hunks = proposed_hunks(&cwd, &planned.changes());
     let accepted = planned
-        .accepted(&cwd, &decisions(&hunks[..1], &["+"]))
+        .accepted(&cwd, &planned.changes(), &decisions(&hunks[..1], &["+"]))
         .expect("a part");
     accepted.plan.apply(&roots).expect("written");
     assert_eq!(world.files().into_keys().collect::<Vec<_>>(), [inside]);
@@ -191,14 +226,14 @@ fn parts_of_what_is_no_text_are_refused() {
     let hunks = proposed_hunks(&cwd, &planned.changes());
     assert_eq!(hunks.len(), 2);
     for marks in [["+", "-"], ["-", "+"], ["+", "=x\n"]] {
-        let refused = planned.accepted(&cwd, &decisions(&hunks, &marks));
+        let refused = planned.accepted(&cwd, &planned.changes(), &decisions(&hunks, &marks));
         assert!(
             matches!(refused, Err(SelectionError::Indivisible(_))),
             "{refused:?}"
         );
     }
     let all = planned
-        .accepted(&cwd, &decisions(&hunks, &["+", "+"]))
+        .accepted(&cwd, &planned.changes(), &decisions(&hunks, &["+", "+"]))
         .expect("all of it");
     all.plan.apply(&roots).expect("written");
     assert_eq!(world.read("f"), now);
@@ -276,7 +311,7 @@ fn choices_of_random_changes_match_a_simple_patcher() {
             .map(|_| if random(2) == 0 { "+" } else { "-" })
             .collect();
         let accepted = planned
-            .accepted(&cwd, &decisions(&hunks, &marks))
+            .accepted(&cwd, &planned.changes(), &decisions(&hunks, &marks))
             .expect("a part");
         accepted.plan.apply(&roots).expect("written");
         let chosen = sections

@@ -6,6 +6,7 @@ mod fallback;
 mod file_holds;
 mod grants;
 mod hooks;
+mod hunks;
 mod keys;
 mod limited_reads;
 mod log_spans;

@@ -1,10 +1,12 @@
 //! Hunks: a tool writes those that the first answer accepted, and the model reads which it did not.
+//! The hunks are those that clients saw when the request was opened.
 
 use std::collections::BTreeMap;
 
 use raddle_core::{
     Event, ItemBody, ItemCompleted, ItemId, ItemStatus, ProposedHunk, Record, RecordBody,
-    RequestAnswer, RequestNumber, RequestResolved, Resolution, Thread, proposed_hunks,
+    RequestAnswer, RequestNumber, RequestOpened, RequestResolved, Resolution, Thread,
+    proposed_hunks,
 };
 
 use super::{Check, Oracle, broken};
@@ -19,12 +21,17 @@ struct DecidedHunk {
     comment: Option<String>,
 }
 
-/// The changes on whose hunks a client decided, by item.
+/// The hunks of changes that need approval.
 #[derive(Debug, Default)]
-pub struct DecidedHunks(BTreeMap<ItemId, Vec<DecidedHunk>>);
+pub struct DecidedHunks {
+    /// The hunks of each request as it was opened.
+    shown: BTreeMap<RequestNumber, Vec<ProposedHunk>>,
+    /// The changes on whose hunks a client decided, by item.
+    decided: BTreeMap<ItemId, Vec<DecidedHunk>>,
+}
 
 impl DecidedHunks {
-    /// Adds a stored answer. `fold`: the thread before it.
+    /// Adds a stored request or answer. `fold`: the thread before it.
     pub fn note(
         &mut self,
         fold: &Thread,
@@ -34,6 +41,9 @@ impl DecidedHunks {
         let RecordBody::Event(event) = &record.body else {
             return;
         };
+        if let Event::RequestOpened(RequestOpened { request, item, .. }) = &**event {
+            self.shown.insert(*request, proposed(fold, item));
+        }
         let Event::RequestResolved(RequestResolved {
             request,
             resolution: Resolution::Answered { answer, .. },
@@ -56,14 +66,15 @@ impl DecidedHunks {
                 new: it.new,
             }
         };
-        let decided = proposed(fold, item).into_iter().map(decision);
-        self.0.insert(item.clone(), decided.collect());
+        let shown = self.shown.remove(request).unwrap_or_default();
+        let decided = shown.into_iter().map(decision);
+        self.decided.insert(item.clone(), decided.collect());
     }
 
     /// I3: the model reads of each hunk that was dropped, with its lines and the user's comment, and
     /// of no other.
     pub fn check(&self, it: &ItemCompleted) -> Check {
-        let Some(decided) = self.0.get(&it.item.id) else {
+        let Some(decided) = self.decided.get(&it.item.id) else {
             return Ok(());
         };
         if !matches!(it.item.status, ItemStatus::Completed | ItemStatus::Declined) {
@@ -90,6 +101,7 @@ impl DecidedHunks {
 
 const I3: &str = "I3 no silent run";
 
+/// Returns the hunks of a change in the present working directory.
 fn proposed(fold: &Thread, item: &ItemId) -> Vec<ProposedHunk> {
     let mut items = fold.turn().into_iter().flat_map(|turn| &turn.items);
     match items
@@ -104,7 +116,7 @@ fn proposed(fold: &Thread, item: &ItemId) -> Vec<ProposedHunk> {
 impl Oracle {
     /// I3: a tool writes the hunks that the stored answer accepted, or none at all.
     pub fn i3_hunks_are_accepted(&self, item: &ItemId, written: &WrittenHunks) -> Check {
-        let (Some(decided), Some(lines)) = (self.hunks.0.get(item), &written.lines) else {
+        let (Some(decided), Some(lines)) = (self.hunks.decided.get(item), &written.lines) else {
             return Ok(());
         };
         let accepted: Vec<&String> = decided

@@ -170,6 +170,42 @@ async fn a_choice_of_hunks_is_for_the_act_that_was_shown() {
         .expect("a turn");
     until(&mut harness.deliveries, "ask").await;
     Written.happen(&harness, &rules).await;
+    harness.answer(0, first_of_moved()).await;
+    until(&mut harness.deliveries, "turn/completed").await;
+    let prompt = &harness.script.prompts()[1];
+    assert!(prompt.contains("is no longer what was allowed"), "{prompt}");
+    assert_eq!(harness.tools.runs(), Vec::<String>::new());
+}
+
+/// The hunks are named as the user saw them, whatever the working directory is when the tool runs.
+#[tokio::test]
+async fn a_choice_of_hunks_outlives_a_change_of_the_working_directory() {
+    let rules = Arc::new(MutableRules::default());
+    let script: &[&[ScriptLine]] = &[&[ScriptLine::Calls("do", "writes moved")], DONE];
+    let mut harness = harness_with_rules(script, rules.clone()).await;
+    RaceChange::Rule(Verdict::Ask, "/w")
+        .happen(&harness, &rules)
+        .await;
+    execute(&harness.thread, turn("t1", "hi"))
+        .await
+        .expect("a turn");
+    until(&mut harness.deliveries, "ask").await;
+    let change = ChangeSettings {
+        change: SettingsChange {
+            cwd: Some("/v".to_owned()),
+            ..SettingsChange::default()
+        },
+        principal: None,
+    };
+    let change = Command::ChangeSettings(Box::new(change));
+    execute(&harness.thread, change).await.expect("settings");
+    harness.answer(0, first_of_moved()).await;
+    until(&mut harness.deliveries, "turn/completed").await;
+    assert_eq!(harness.tools.runs(), ["[true] in /v"]);
+}
+
+/// Accepts the first hunk of the patch that moves a file, as the thread began.
+fn first_of_moved() -> RequestAnswer {
     let hunks = proposed_hunks("/w", &moved().changes);
     let accepted = HunkDecision {
         id: hunks[0].id.clone(),
@@ -177,14 +213,9 @@ async fn a_choice_of_hunks_is_for_the_act_that_was_shown() {
         comment: None,
         replacement: None,
     };
-    let answer = RequestAnswer::AcceptHunks {
+    RequestAnswer::AcceptHunks {
         hunks: vec![accepted],
-    };
-    harness.answer(0, answer).await;
-    until(&mut harness.deliveries, "turn/completed").await;
-    let prompt = &harness.script.prompts()[1];
-    assert!(prompt.contains("is no longer what was allowed"), "{prompt}");
-    assert_eq!(harness.tools.runs(), Vec::<String>::new());
+    }
 }
 
 /// A call without an approval is judged again when it runs.

@@ -61,6 +61,22 @@ fn a_command() {
     }
 }
 
+/// A request that is sent again has the hunks of the first time, though the working directory changed.
+#[test]
+fn hunks_of_a_change() {
+    let mut sim = SimulatedThread::new();
+    sim.run_line(r#"start t1 "hi" · call i1 edit "e" ask · done"#);
+    let hunks = |sim: &SimulatedThread| {
+        let (_, method, params) = ask(sim.owner.thread(), RequestNumber(0)).expect("a request");
+        assert_eq!(method, "item/fileChange/requestApproval");
+        params["hunks"].clone()
+    };
+    let first = hunks(&sim);
+    assert_eq!(first.as_array().map(Vec::len), Some(2));
+    sim.run_line(r#"set cwd "/v""#);
+    assert_eq!(hunks(&sim), first);
+}
+
 /// The contract has no request for a tool by its name, so it is a question to the user.
 #[test]
 fn a_tool_by_its_name() {

@@ -112,6 +112,7 @@ async fn run(
         },
         settings,
         hunks: Vec::new(),
+        hunk_cwd: String::new(),
         authorization: Some(Authorization::Kind(kind)),
         reports: Box::new(NoReports),
         questions: Arc::new(AbsentUser),
