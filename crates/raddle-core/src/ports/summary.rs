@@ -14,6 +14,10 @@ use crate::{
 pub struct Summary {
     /// Id of the thread.
     pub thread: ThreadId,
+    /// Tenant that owns it.
+    pub tenant: Option<String>,
+    /// Principal that started it.
+    pub principal: Option<String>,
     /// Name of the thread, if it has one.
     pub name: Option<String>,
     /// Beginning of the user's first message.
@@ -38,8 +42,35 @@ pub struct Summary {
     pub updated_at: Timestamp,
     /// Origin of the thread.
     pub origin: Origin,
+    /// Owner and current work.
+    pub activity: Activity,
     /// Number of its newest record.
     pub head: Seq,
+}
+
+/// Owner and current work of a thread. The owner may be dead by now; then nothing runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Activity {
+    /// Owner that has not given the thread up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<ThreadOwner>,
+    /// Whether a turn runs.
+    #[serde(default)]
+    pub running: bool,
+    /// Whether a request to a client is open.
+    #[serde(default)]
+    pub waiting: bool,
+}
+
+/// Node that owns a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadOwner {
+    /// Name of the node.
+    pub node: String,
+    /// Number of its ownership.
+    pub epoch: Epoch,
 }
 
 /// Origin of a thread.
