@@ -58,9 +58,9 @@ pub struct Activity {
     /// Whether a turn runs.
     #[serde(default)]
     pub running: bool,
-    /// Whether a request to a client is open.
+    /// Number of open requests to clients.
     #[serde(default)]
-    pub waiting: bool,
+    pub open_requests: u32,
 }
 
 /// Node that owns a thread.
