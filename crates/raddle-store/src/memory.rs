@@ -9,7 +9,7 @@ use std::future::ready;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use raddle_core::ports::{AppendError, BoxFuture, ForkError, Journal, ReadError};
+use raddle_core::ports::{AppendError, BoxFuture, ForkError, Journal, ReadError, StoreTimeouts};
 use raddle_core::{Base, Class, Record, Seq, ThreadId};
 
 use crate::blob::{self, Hash};
@@ -140,6 +140,15 @@ impl Journal for MemoryJournal {
         Box::pin(ready(self.append_now(thread, after, records)))
     }
 
+    /// Returns the head: no delta of the former node is gathered outside the thread.
+    fn take<'a>(
+        &'a self,
+        thread: ThreadId,
+        _former: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Seq, ReadError>> {
+        self.head(thread)
+    }
+
     fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>> {
         let state = self.state();
         let head = state.threads.get(&thread).map_or(Seq::ZERO, |log| log.head);
@@ -204,5 +213,9 @@ impl Journal for MemoryJournal {
             state.delete(thread);
         }
         Box::pin(ready(Ok(())))
+    }
+
+    fn timeouts(&self) -> StoreTimeouts {
+        StoreTimeouts::LOCAL
     }
 }
