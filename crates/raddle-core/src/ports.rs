@@ -10,6 +10,7 @@ mod plugins;
 mod review_diffs;
 mod rulebook;
 mod skills;
+mod store_timeouts;
 mod summary;
 mod tools;
 mod webhook;
@@ -30,7 +31,9 @@ pub use mcp::{
     NoMcpServers,
 };
 pub use model::{FreeformSpec, Model, ModelAnswer, ModelEvent, Prompt, ToolSpec};
-pub use pages::{ItemEntry, ListOrder, ListQuery, Page, PageCursor, PageQuery, TurnEntry};
+pub use pages::{
+    ItemEntry, ListOrder, ListQuery, ListScope, Page, PageCursor, PageQuery, TurnEntry,
+};
 pub use plugin_acts::{ActApprover, MODEL_CALL, NoPluginActs, NotApproved, PluginAct, PluginActs};
 pub use plugins::{
     ManifestSummary, NoPlugins, PluginEvent, PluginEventListener, PluginHookSummary, PluginRequest,
@@ -39,8 +42,9 @@ pub use plugins::{
 pub use review_diffs::{NoReviewDiffs, ReviewDiffs, ReviewedDiff};
 pub use rulebook::{AmendError, Rulebook};
 pub use skills::{OfferedSkill, SkillOffer, Skills, TrustError, UndecidedFolder};
+pub use store_timeouts::StoreTimeouts;
 pub(crate) use summary::preview;
-pub use summary::{Origin, Summary};
+pub use summary::{Activity, Origin, Summary, ThreadOwner};
 pub use tools::{
     Authorization, BackgroundTerminal, QuestionSink, ReportSink, Requirement, ToolIntent, ToolJob,
     ToolResult, Tools,
@@ -66,7 +70,10 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Journal: Send + Sync {
     /// Appends after `after`; a second writer gets [`AppendError::Conflict`]. `class` names the
     /// failure that the records must survive once this has succeeded: of the process or of power.
-    /// Returns the new head.
+    /// Returns the new head. A delta moves the head too, within the epoch of the thread's owner.
+    ///
+    /// An error other than [`AppendError::Unknown`] means that nothing was stored and nothing will
+    /// be. If the store cannot tell, as after a broken connection, it returns `Unknown`.
     ///
     /// A store on a disk reserves space for appends of which [`ends_for_lack_of_space`] is true.
     fn append<'a>(
@@ -76,6 +83,21 @@ pub trait Journal: Send + Sync {
         records: &'a [Record],
         class: Class,
     ) -> BoxFuture<'a, Result<Seq, AppendError>>;
+
+    /// Ends the writes of the node that owned a thread, and returns the head, after which the
+    /// caller may append. Called before a thread is opened for writing, and again if there are
+    /// records that the caller had not folded; reads use [`Journal::head`].
+    ///
+    /// `former` is the owner by the records that the caller folded. It is `None` if that owner
+    /// released the thread, or is the caller's own node.
+    ///
+    /// A store that gathers the deltas of a node outside the thread seals them here, so that no
+    /// delta of `former` is stored later. Elsewhere this is the head.
+    fn take<'a>(
+        &'a self,
+        thread: ThreadId,
+        former: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Seq, ReadError>>;
 
     /// Number of the newest record, as the conditional append sees it; [`Seq::ZERO`] before the
     /// first.
@@ -112,6 +134,9 @@ pub trait Journal: Send + Sync {
     /// Deletes a thread if the record `head`, which marks the deletion, is still its newest.
     /// Another writer may have started a new thread under the same id by now, which stays.
     fn forget(&self, thread: ThreadId, head: Seq) -> BoxFuture<'_, Result<(), AppendError>>;
+
+    /// Time limits that suit the store: how long it may be silent without being lost.
+    fn timeouts(&self) -> StoreTimeouts;
 }
 
 /// Lists and pages, derived from the records. All of it can be dropped and rebuilt.
@@ -145,14 +170,24 @@ pub trait Pages: Send + Sync {
 }
 
 /// Storage of large data outside the journal, named by its hash.
+///
+/// A blob belongs to the thread that it was put for, and to the forks of that thread. A store may
+/// share the bytes of threads of one tenant, and never those of different tenants: whether a hash
+/// is known would tell one tenant what another has.
 pub trait Blobs: Send + Sync {
-    /// Stores bytes; they are durable once this has succeeded. Only then may a record name them: an
-    /// append that names a missing blob is rejected. A blob that no record names may be deleted
-    /// after an hour, any other with the last record that names it.
-    fn put(&self, bytes: Vec<u8>, media: String) -> BoxFuture<'_, Result<Blob, AppendError>>;
+    /// Stores bytes for a thread, which need not exist yet. They are durable once this has
+    /// succeeded. Only then may a record of the thread name them: an append that names a missing
+    /// blob is rejected. A blob that no record names may be deleted after an hour, any other some
+    /// time after the last record that names it.
+    fn put(
+        &self,
+        thread: ThreadId,
+        bytes: Vec<u8>,
+        media: String,
+    ) -> BoxFuture<'_, Result<Blob, AppendError>>;
 
-    /// Returns the bytes, verified against their hash.
-    fn get(&self, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>>;
+    /// Returns the bytes of a blob of a thread, verified against their hash.
+    fn get(&self, thread: ThreadId, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>>;
 }
 
 /// Whether records end a turn because the journal is full.
@@ -169,7 +204,7 @@ pub enum AppendError {
     /// The head is not where the writer expects it: another writer owns the thread now.
     #[error("another writer has the thread")]
     Conflict,
-    /// Not appended; a retry may succeed.
+    /// Not appended, for certain; a retry may succeed.
     #[error("the journal is not available: {0}")]
     Unavailable(String),
     /// Not appended: there is no space.
@@ -184,7 +219,7 @@ pub enum AppendError {
     /// Not appended: a newer version wrote the journal.
     #[error("the journal was written by a newer version ({0}); upgrade to write to it")]
     Newer(String),
-    /// The outcome is unknown; a read of the head settles it.
+    /// The outcome is unknown: stored, or not, or not yet. [`Journal::head`] settles it.
     #[error("unknown whether the journal stored the records: {0}")]
     Unknown(String),
 }

@@ -2,7 +2,7 @@
 
 use raddle_core::ports::{
     AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery,
-    Pages, ReadError, Summary, TurnEntry, ends_for_lack_of_space,
+    Pages, ReadError, StoreTimeouts, Summary, TurnEntry, ends_for_lack_of_space,
 };
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 use tokio::sync::watch;
@@ -32,8 +32,9 @@ pub enum FaultMode {
     Unacknowledged,
 }
 
-/// In-memory journal with a [`FaultMode`]. It starts as [`FaultMode::Healthy`].
-#[derive(Debug)]
+/// In-memory journal with a [`FaultMode`]. It starts as [`FaultMode::Healthy`]. Clones are handles of
+/// the same journal, with the same mode.
+#[derive(Clone, Debug)]
 pub struct FaultyJournal {
     inner: MemoryJournal,
     mode: watch::Sender<FaultMode>,
@@ -118,6 +119,14 @@ impl Journal for FaultyJournal {
         Box::pin(self.write(may_use_reserve, append))
     }
 
+    fn take<'a>(
+        &'a self,
+        thread: ThreadId,
+        former: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Seq, ReadError>> {
+        Box::pin(self.read(move |inner| inner.take(thread, former)))
+    }
+
     fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>> {
         Box::pin(self.read(move |inner| inner.head(thread)))
     }
@@ -154,6 +163,10 @@ impl Journal for FaultyJournal {
     fn forget(&self, thread: ThreadId, head: Seq) -> BoxFuture<'_, Result<(), AppendError>> {
         Box::pin(self.write(false, move |inner| inner.forget(thread, head)))
     }
+
+    fn timeouts(&self) -> StoreTimeouts {
+        self.inner.timeouts()
+    }
 }
 
 impl Pages for FaultyJournal {
@@ -188,11 +201,16 @@ impl Pages for FaultyJournal {
 }
 
 impl Blobs for FaultyJournal {
-    fn put(&self, bytes: Vec<u8>, media: String) -> BoxFuture<'_, Result<Blob, AppendError>> {
-        Box::pin(self.write(false, move |inner| inner.put(bytes, media)))
+    fn put(
+        &self,
+        thread: ThreadId,
+        bytes: Vec<u8>,
+        media: String,
+    ) -> BoxFuture<'_, Result<Blob, AppendError>> {
+        Box::pin(self.write(false, move |inner| inner.put(thread, bytes, media)))
     }
 
-    fn get(&self, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
-        Box::pin(self.read(move |inner| inner.get(blob)))
+    fn get(&self, thread: ThreadId, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
+        Box::pin(self.read(move |inner| inner.get(thread, blob)))
     }
 }

@@ -54,7 +54,7 @@ use std::path::{Path, PathBuf};
 
 use raddle_core::ports::{
     AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery,
-    Pages, ReadError, Summary, TurnEntry, ends_for_lack_of_space,
+    Pages, ReadError, StoreTimeouts, Summary, TurnEntry, ends_for_lack_of_space,
 };
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 
@@ -343,6 +343,16 @@ impl Journal for LocalJournal {
         })
     }
 
+    /// Returns the head, which is known once an unknown outcome is settled. No delta of the former
+    /// node is gathered outside the thread.
+    fn take<'a>(
+        &'a self,
+        thread: ThreadId,
+        _former: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Seq, ReadError>> {
+        self.head(thread)
+    }
+
     fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>> {
         Box::pin(async move {
             self.settle(thread).await?;
@@ -403,6 +413,10 @@ impl Journal for LocalJournal {
             .writer
             .write(move |answer| WriteRequest::Delete(thread, Some(head), answer));
         Box::pin(delete)
+    }
+
+    fn timeouts(&self) -> StoreTimeouts {
+        StoreTimeouts::LOCAL
     }
 }
 
@@ -465,12 +479,19 @@ impl Pages for LocalJournal {
     }
 }
 
+/// A home has one tenant, so its threads share the bytes of equal blobs, and a blob is not looked up
+/// by its thread.
 impl Blobs for LocalJournal {
-    fn put(&self, bytes: Vec<u8>, media: String) -> BoxFuture<'_, Result<Blob, AppendError>> {
+    fn put(
+        &self,
+        _thread: ThreadId,
+        bytes: Vec<u8>,
+        media: String,
+    ) -> BoxFuture<'_, Result<Blob, AppendError>> {
         Box::pin(self.put_bytes(bytes, media))
     }
 
-    fn get(&self, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
+    fn get(&self, _thread: ThreadId, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
         let files = self.files.clone();
         Box::pin(async move {
             let hash = blob::parse(&blob.hash).ok_or(ReadError::NotFound)?;

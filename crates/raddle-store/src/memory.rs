@@ -7,9 +7,9 @@ mod pages;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::ready;
 use std::ops::Bound::{Excluded, Unbounded};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use raddle_core::ports::{AppendError, BoxFuture, ForkError, Journal, ReadError};
+use raddle_core::ports::{AppendError, BoxFuture, ForkError, Journal, ReadError, StoreTimeouts};
 use raddle_core::{Base, Class, Record, Seq, ThreadId};
 
 use crate::blob::{self, Hash};
@@ -17,10 +17,10 @@ use crate::records::are_ascending;
 use blobs::{StoredBlob, referenced};
 use log::{ThreadLog, weight};
 
-/// Journal that stores records in memory only.
-#[derive(Debug, Default)]
+/// Journal that stores records in memory only. Clones are handles of the same journal.
+#[derive(Clone, Debug, Default)]
 pub struct MemoryJournal {
-    state: Mutex<MemoryState>,
+    state: Arc<Mutex<MemoryState>>,
 }
 
 #[derive(Debug, Default)]
@@ -140,6 +140,15 @@ impl Journal for MemoryJournal {
         Box::pin(ready(self.append_now(thread, after, records)))
     }
 
+    /// Returns the head: no delta of the former node is gathered outside the thread.
+    fn take<'a>(
+        &'a self,
+        thread: ThreadId,
+        _former: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Seq, ReadError>> {
+        self.head(thread)
+    }
+
     fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>> {
         let state = self.state();
         let head = state.threads.get(&thread).map_or(Seq::ZERO, |log| log.head);
@@ -204,5 +213,9 @@ impl Journal for MemoryJournal {
             state.delete(thread);
         }
         Box::pin(ready(Ok(())))
+    }
+
+    fn timeouts(&self) -> StoreTimeouts {
+        StoreTimeouts::LOCAL
     }
 }

@@ -83,24 +83,28 @@ impl Mark {
     }
 }
 
-/// Returns the content of the blobs that records refer to.
-pub async fn blobs_of(store: &LocalJournal, records: &[Record]) -> Result<Vec<Vec<u8>>> {
+/// Returns the content of the blobs that records of a thread refer to.
+pub async fn blobs_of(
+    store: &LocalJournal,
+    id: ThreadId,
+    records: &[Record],
+) -> Result<Vec<Vec<u8>>> {
     let marks = records.iter().map(Mark::of);
     let hashes: BTreeSet<String> = marks.flat_map(|mark| mark.blobs).collect();
     let mut blobs = Vec::new();
     for hash in hashes {
-        blobs.push(blob(store, &hash).await?);
+        blobs.push(blob(store, id, &hash).await?);
     }
     Ok(blobs)
 }
 
-async fn blob(store: &LocalJournal, hash: &str) -> Result<Vec<u8>> {
+async fn blob(store: &LocalJournal, id: ThreadId, hash: &str) -> Result<Vec<u8>> {
     let blob = Blob {
         hash: hash.to_owned(),
         bytes: 0,
         media: String::new(),
     };
-    let bytes = store.get(blob).await;
+    let bytes = store.get(id, blob).await;
     bytes.with_context(|| format!("the blob {hash}, which a record names"))
 }
 
@@ -268,7 +272,7 @@ impl Account {
         self.compare(&records)?;
         // Records that were found without an acknowledgement must stay from now on.
         self.acknowledged = records.iter().map(|it| (it.seq, Mark::of(it))).collect();
-        self.blobs(store).await?;
+        self.blobs(store, id).await?;
         views(store, id, &records, summary).await?;
         Ok(true)
     }
@@ -308,14 +312,14 @@ impl Account {
         Ok(())
     }
 
-    async fn blobs(&self, store: &LocalJournal) -> Result<()> {
+    async fn blobs(&self, store: &LocalJournal, id: ThreadId) -> Result<()> {
         let hashes: BTreeSet<&String> = self
             .acknowledged
             .values()
             .flat_map(|it| &it.blobs)
             .collect();
         for hash in hashes {
-            blob(store, hash).await?;
+            blob(store, id, hash).await?;
         }
         Ok(())
     }

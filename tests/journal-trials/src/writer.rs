@@ -286,7 +286,9 @@ impl<'a> WriterRun<'a> {
             Act::LongTool => output.tool = Some(Output::text(self.rng.text(70_000))),
             Act::Image => {
                 let bytes = self.rng.bytes(3000);
-                let blob = self.store.put(bytes, "image/png".to_owned()).await?;
+                let thread = live.id;
+                let blob = self.store.put(thread, bytes, "image/png".to_owned());
+                let blob = blob.await?;
                 input.push(Input::Image {
                     image: Image::Blob(blob),
                     detail: None,

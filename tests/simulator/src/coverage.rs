@@ -16,6 +16,7 @@ pub struct Coverage(pub BTreeMap<&'static str, u64>);
 pub const RARE: &[&str] = &[
     "question outlived its call",
     "hunks written in another working directory",
+    "refusal OutcomeUnknown",
 ];
 
 /// Every situation that must occur, often.
@@ -350,6 +351,7 @@ pub fn refusal_name(refusal: &Refusal) -> &'static str {
         Refusal::KeyReused => "refusal KeyReused",
         Refusal::Busy => "refusal Busy",
         Refusal::NotStored(_) => "refusal NotStored",
+        Refusal::OutcomeUnknown => "refusal OutcomeUnknown",
     }
 }
 

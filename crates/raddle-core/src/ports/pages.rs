@@ -9,6 +9,8 @@ use crate::{Item, Seq, ThreadId, ThreadSource, Timestamp, TurnEnd, TurnId};
 /// Query for threads. A thread must pass every filter; an empty filter passes all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListQuery {
+    /// Owners of the threads. A store lists no thread outside of it.
+    pub scope: ListScope,
     /// Lists archived threads instead of the others.
     pub archived: bool,
     /// Only threads of these working folders.
@@ -35,6 +37,23 @@ pub struct ListQuery {
     pub limit: usize,
 }
 
+/// Tenant and principal whose threads a list or a search returns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListScope {
+    /// Tenant of the threads; `None` is the one of threads that name none.
+    pub tenant: Option<String>,
+    /// Only threads that this principal started; `None` for those of all principals.
+    pub principal: Option<String>,
+}
+
+impl ListScope {
+    /// Whether a thread belongs to the scope.
+    pub fn holds(&self, it: &Summary) -> bool {
+        self.tenant == it.tenant
+            && (self.principal.as_ref()).is_none_or(|only| it.principal.as_ref() == Some(only))
+    }
+}
+
 /// Time by which a list is sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListOrder {
@@ -53,7 +72,8 @@ impl ListQuery {
         let any = |allowed: &[String], value: Option<&String>| {
             allowed.is_empty() || value.is_some_and(|value| allowed.contains(value))
         };
-        it.archived == self.archived
+        self.scope.holds(it)
+            && it.archived == self.archived
             && any(&self.cwds, Some(&it.cwd))
             && any(&self.providers, it.provider.as_ref())
             && any(&self.originators, it.origin.originator.as_ref())

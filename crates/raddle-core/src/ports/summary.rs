@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::ListOrder;
 use crate::bugs::{Bug, planted};
 use crate::{
-    Event, Git, Input, ItemBody, Record, RecordBody, Seq, Settings, Thread, ThreadId, ThreadSource,
-    Timestamp, UserMessage,
+    Epoch, Event, Git, Input, ItemBody, Record, RecordBody, Seq, Settings, Thread, ThreadId,
+    ThreadSource, Timestamp, UserMessage,
 };
 
 /// A thread as a list shows it.
@@ -14,6 +14,10 @@ use crate::{
 pub struct Summary {
     /// Id of the thread.
     pub thread: ThreadId,
+    /// Tenant that owns it.
+    pub tenant: Option<String>,
+    /// Principal that started it.
+    pub principal: Option<String>,
     /// Name of the thread, if it has one.
     pub name: Option<String>,
     /// Beginning of the user's first message.
@@ -38,8 +42,68 @@ pub struct Summary {
     pub updated_at: Timestamp,
     /// Origin of the thread.
     pub origin: Origin,
+    /// Owner and current work.
+    pub activity: Activity,
     /// Number of its newest record.
     pub head: Seq,
+}
+
+/// Owner and current work of a thread, as its records say. They say the same after the owner died:
+/// then nothing runs until another node takes the thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Activity {
+    /// Owner that has not given the thread up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<ThreadOwner>,
+    /// Whether a turn runs.
+    #[serde(default)]
+    pub running: bool,
+    /// Number of open requests to clients.
+    #[serde(default)]
+    pub open_requests: u32,
+}
+
+/// Node that owns a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadOwner {
+    /// Name of the node.
+    pub node: String,
+    /// Number of its ownership.
+    pub epoch: Epoch,
+}
+
+impl Activity {
+    fn of(thread: &Thread) -> Self {
+        let owner = thread.owner.as_ref().filter(|owner| !owner.released);
+        let open_requests = u32::try_from(thread.requests.len()).unwrap_or(u32::MAX);
+        Self {
+            owner: owner.map(|owner| ThreadOwner {
+                node: owner.node.clone(),
+                epoch: owner.epoch,
+            }),
+            running: thread.turn.is_some(),
+            open_requests,
+        }
+    }
+
+    fn fold(&mut self, event: &Event) {
+        match event {
+            Event::Owned(it) => {
+                self.owner = Some(ThreadOwner {
+                    node: it.node.clone(),
+                    epoch: it.epoch,
+                });
+            }
+            Event::Released {} => self.owner = None,
+            Event::TurnStarted(_) => self.running = true,
+            Event::TurnEnded(_) => self.running = false,
+            Event::RequestOpened(_) => self.open_requests = self.open_requests.saturating_add(1),
+            Event::RequestResolved(_) => self.open_requests = self.open_requests.saturating_sub(1),
+            _ => {}
+        }
+    }
 }
 
 /// Origin of a thread.
@@ -83,6 +147,8 @@ impl Summary {
         let identity = thread.identity.as_ref()?;
         Some(Self {
             thread: identity.thread,
+            tenant: identity.tenant.clone(),
+            principal: identity.principal.clone(),
             name: thread.name.clone(),
             preview: thread.preview.clone(),
             cwd: thread.settings.cwd.clone(),
@@ -103,6 +169,7 @@ impl Summary {
                 git: identity.git.clone(),
                 forked_from: identity.forked_from,
             },
+            activity: Activity::of(thread),
             head: thread.head,
         })
     }
@@ -129,6 +196,8 @@ impl Summary {
             (_, Event::ThreadStarted(it)) => {
                 let mut started = Self {
                     thread: it.thread,
+                    tenant: it.tenant.clone(),
+                    principal: it.principal.clone(),
                     name: None,
                     preview: String::new(),
                     cwd: String::new(),
@@ -149,6 +218,7 @@ impl Summary {
                         git: it.git.clone(),
                         forked_from: None,
                     },
+                    activity: Activity::default(),
                     head: record.seq,
                 };
                 started.set(&it.settings);
@@ -178,6 +248,7 @@ impl Summary {
         if event.is_change() {
             self.updated_at = at;
         }
+        self.activity.fold(event);
         match event {
             Event::Forked(it) if it.is_import() => {
                 self.turns = it.turns;
@@ -186,6 +257,7 @@ impl Summary {
             Event::Forked(it) => {
                 // A fork is as new as its own first record, whatever it copied.
                 self.thread = it.thread;
+                self.principal.clone_from(&it.principal);
                 self.origin.forked_from = Some(it.from);
                 self.created_at = at;
                 self.recency_at = at;
@@ -215,8 +287,21 @@ impl Summary {
 }
 
 impl Event {
-    /// Whether this may change a list's entry: an action of the user, or the end of a turn. Events
-    /// inside a turn and changes of ownership do not.
+    /// Whether this may change a [`Summary`] in more than its head: its time of change, or its
+    /// [`Activity`].
+    pub fn is_listed(&self) -> bool {
+        self.is_change()
+            || matches!(
+                self,
+                Self::Owned(_)
+                    | Self::Released {}
+                    | Self::RequestOpened(_)
+                    | Self::RequestResolved(_)
+            )
+    }
+
+    /// Whether this changes the thread as the user sees it: an action of the user, or the end of a
+    /// turn. Events inside a turn and changes of ownership do not.
     pub fn is_change(&self) -> bool {
         match self {
             Self::ThreadStarted(_)

@@ -11,6 +11,7 @@ use raddle_core::*;
 use serde_json::Value;
 
 use crate::context::assert_well_formed;
+use crate::lists::may_change;
 use crate::simulated::fold;
 
 fn journals() -> Vec<(String, Vec<(Value, Record)>)> {
@@ -62,9 +63,11 @@ fn journals_fold_and_produce_notifications() {
             thread.apply(record);
             notifications += notifications_of(&thread, record).len();
             context.apply(record);
+            let before = summary.clone();
             Summary::fold(&mut summary, record);
             assert_well_formed(&context.entries());
             assert_eq!(summary, Summary::of(&thread), "{name} at {}", record.seq);
+            assert!(may_change(&before, record, &summary), "{record:?}");
         }
         let state = fs::read_to_string(
             Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -1,10 +1,28 @@
 //! Lists: the filters of a query, the content of a summary, and the order.
 
-use raddle_core::ports::{ListOrder, ListQuery, PageCursor, ReadError, Summary};
+use raddle_core::ports::{
+    Activity, ListOrder, ListQuery, ListScope, PageCursor, ReadError, Summary, ThreadOwner,
+};
 use raddle_core::*;
 
 use crate::fixtures;
 use crate::simulated::SimulatedThread;
+
+/// Whether a record that led from one summary to the other may do so: one that is not listed
+/// changes only the head.
+pub fn may_change(before: &Option<Summary>, record: &Record, after: &Option<Summary>) -> bool {
+    let is_listed = match &record.body {
+        RecordBody::Event(event) => event.is_listed(),
+        RecordBody::Delta(_) => false,
+    };
+    let with_head = |it: &Option<Summary>| {
+        it.clone().map(|it| Summary {
+            head: record.seq,
+            ..it
+        })
+    };
+    is_listed || with_head(before) == with_head(after)
+}
 
 fn summary() -> Summary {
     let sim = SimulatedThread::new();
@@ -12,6 +30,8 @@ fn summary() -> Summary {
     summary.name = Some("Loom".to_owned());
     summary.preview = "wind the Warp, Ärger \u{212a}".to_owned();
     summary.provider = Some("p".to_owned());
+    summary.tenant = Some("mill".to_owned());
+    summary.principal = Some("ada".to_owned());
     summary.origin.originator = Some("ide".to_owned());
     summary
 }
@@ -19,7 +39,14 @@ fn summary() -> Summary {
 /// Tests each filter alone, on a thread that passes all the others.
 #[test]
 fn a_list_contains_threads_that_pass_every_filter() {
-    let all = ListQuery::default;
+    let scope = |tenant: Option<&str>, principal: Option<&str>| ListQuery {
+        scope: ListScope {
+            tenant: tenant.map(str::to_owned),
+            principal: principal.map(str::to_owned),
+        },
+        ..ListQuery::default()
+    };
+    let all = || scope(Some("mill"), None);
     let words = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
     let title = |text: &str| ListQuery {
         title: Some(text.to_owned()),
@@ -51,6 +78,10 @@ fn a_list_contains_threads_that_pass_every_filter() {
     };
     for (query, expected) in [
         (all(), true),
+        (scope(Some("mill"), Some("ada")), true),
+        (scope(Some("mill"), Some("bob")), false),
+        (scope(Some("yard"), None), false),
+        (scope(None, Some("ada")), false),
         (archived, false),
         (cwds(&["/v", "/w"]), true),
         (cwds(&["/v"]), false),
@@ -148,6 +179,36 @@ fn updated_at_follows_user_actions_and_turn_ends() {
         sim.run_line(line);
         let after = if changes { sim.now } else { before };
         assert_eq!(updated_at(&sim), after, "{line}");
+    }
+}
+
+/// A list shows which node has a thread, whether a turn runs, and how many requests are open.
+#[test]
+fn a_list_shows_the_owner_and_the_work_of_a_thread() {
+    let mut sim = SimulatedThread::new();
+    let activity = |sim: &SimulatedThread| {
+        let summary = Summary::of(sim.owner.thread());
+        summary.expect("a thread that was started").activity
+    };
+    let epoch = sim.owner.thread().epoch();
+    let node = sim.owner.thread().node().unwrap_or_default().to_owned();
+    let owner = Some(ThreadOwner { node, epoch });
+    for (line, owner, running, open_requests) in [
+        ("start t1 \"hi\"", &owner, true, 0),
+        ("call i1 shell \"ls\" ask", &owner, true, 1),
+        ("call i2 shell \"ls\" ask", &owner, true, 2),
+        ("answer 0 ann accept", &owner, true, 1),
+        ("interrupt t1", &owner, false, 0),
+        ("start t2 \"hi\"", &owner, true, 0),
+        ("release", &None, true, 0),
+    ] {
+        sim.run_line(line);
+        let expected = Activity {
+            owner: owner.clone(),
+            running,
+            open_requests,
+        };
+        assert_eq!(activity(&sim), expected, "{line}");
     }
 }
 

@@ -8,6 +8,7 @@ use raddle_core::ports::Summary;
 use raddle_core::*;
 
 use crate::context::assert_well_formed;
+use crate::lists::may_change;
 use crate::simulated::{SimulatedThread, fold};
 
 proptest! {
@@ -74,16 +75,18 @@ proptest! {
         }
     }
 
-    /// Summaries can be kept without keeping threads.
+    /// Summaries can be kept without keeping threads, and without the events that are not listed.
     #[test]
     fn the_list_follows_the_records(choices in vec(any::<u16>(), 0..120)) {
         let sim = SimulatedThread::of(&choices);
         let mut thread = Thread::new();
         let mut summary = None;
         for record in &sim.journal {
+            let before = summary.clone();
             thread.apply(record);
             Summary::fold(&mut summary, record);
             prop_assert_eq!(&summary, &Summary::of(&thread));
+            prop_assert!(may_change(&before, record, &summary), "{record:?}");
         }
     }
 

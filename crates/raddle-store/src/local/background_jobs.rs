@@ -143,6 +143,9 @@ impl BackgroundJob {
     /// Sends the result to the waiting caller.
     pub(super) fn finish(self, outcome: Result<(), AppendError>) {
         if let JobKind::Delete(_, Some(answer)) = self.task {
+            // The thread is marked as being deleted by now, and the rest of its rows is deleted
+            // later.
+            let outcome = outcome.map_err(|error| AppendError::Unknown(error.to_string()));
             // The caller may have stopped waiting.
             let _ = answer.send(outcome);
         }

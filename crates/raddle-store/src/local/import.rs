@@ -232,7 +232,7 @@ impl Import<'_> {
         while let Some(entry) = file.next()? {
             match entry {
                 BundleEntry::Blob(bytes) => {
-                    self.journal.put(bytes, String::new()).await?;
+                    self.journal.put(self.staged, bytes, String::new()).await?;
                     self.imported.blobs += 1;
                 }
                 BundleEntry::Lost(hash, _) => {

@@ -24,7 +24,7 @@ pub(super) fn follow(
         let RecordBody::Event(event) = &record.body else {
             continue;
         };
-        listed |= event.is_change();
+        listed |= event.is_listed();
         follow_event(transaction, row, event, record)?;
     }
     if listed {

@@ -1,7 +1,7 @@
 //! List rows: a summary of each thread that follows its records, and is rebuilt from them if it is
 //! damaged.
 
-use raddle_core::ports::{Origin, ReadError, Summary};
+use raddle_core::ports::{Activity, Origin, ReadError, Summary};
 use raddle_core::{Git, Record, Seq, ThreadId, ThreadSource, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Error, params_from_iter};
@@ -47,11 +47,28 @@ pub(super) fn follow(
         }
         before => before?,
     };
-    let mut after = before.as_ref().map(|it| it.summary.clone());
+    // An activity that is not known cannot be folded on. If a rebuild fails or takes too long, the
+    // row remains without it.
+    let lacks_activity = before.as_ref().is_some_and(|it| !it.has_activity);
+    let rebuilt = lacks_activity.then(|| rebuild(transaction, files, thread, row).ok().flatten());
+    let after = match rebuilt.flatten() {
+        Some(summary) => summary.map(|it| ListRow::new(thread, it)),
+        None => folded(thread, before.as_ref(), records),
+    };
+    write_list(transaction, row, before.as_ref(), after)
+}
+
+/// Folds records into a list row.
+fn folded(thread: ThreadId, before: Option<&ListRow>, records: &[Record]) -> Option<ListRow> {
+    let mut summary = before.map(|it| it.summary.clone());
     for record in records {
-        Summary::fold(&mut after, record);
+        Summary::fold(&mut summary, record);
     }
-    write_list(transaction, row, thread, before.as_ref(), after)
+    let has_activity = before.is_none_or(|it| it.has_activity);
+    summary.map(|it| ListRow {
+        has_activity,
+        ..ListRow::new(thread, it)
+    })
 }
 
 /// Rebuilds a damaged list row.
@@ -68,7 +85,8 @@ fn repair_list(
         return Ok(());
     };
     unlist(transaction, row.number)?;
-    write_list(transaction, row, thread, None, summary)
+    let listed = summary.map(|it| ListRow::new(thread, it));
+    write_list(transaction, row, None, listed)
 }
 
 /// Writes the list row. If the list's storage is damaged, the old row stays: the checksum in the
@@ -76,20 +94,9 @@ fn repair_list(
 fn write_list(
     transaction: &Connection,
     row: &mut ThreadRow,
-    thread: ThreadId,
     before: Option<&ListRow>,
-    after: Option<Summary>,
+    after: Option<ListRow>,
 ) -> Result<(), Error> {
-    // The head is stored with the fence.
-    let after = after.map(|after| {
-        ListRow::new(
-            thread,
-            Summary {
-                head: Seq::ZERO,
-                ..after
-            },
-        )
-    });
     if before == after.as_ref() {
         return Ok(());
     }
@@ -200,17 +207,28 @@ struct SummaryDetails {
     git: Option<Git>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     forked_from: Option<ThreadId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tenant: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    principal: Option<String>,
+    /// `None` in a row of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    activity: Option<Activity>,
 }
 
-/// List row of a thread, without its head.
+/// List row of a thread, without its head, which is stored with the fence.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ListRow {
     pub(super) visibility: ListVisibility,
+    /// Whether the row has the activity, the tenant and the principal of the thread. A row of an
+    /// older version lacks them until the next listed event.
+    pub(super) has_activity: bool,
     pub(super) summary: Summary,
 }
 
 impl ListRow {
-    fn new(thread: ThreadId, summary: Summary) -> Self {
+    fn new(thread: ThreadId, mut summary: Summary) -> Self {
+        summary.head = Seq::ZERO;
         let visibility = if summary.thread != thread {
             ListVisibility::Hidden
         } else if summary.archived {
@@ -220,11 +238,13 @@ impl ListRow {
         };
         Self {
             visibility,
+            has_activity: true,
             summary,
         }
     }
 
-    /// Returns the checksum of the row.
+    /// Returns the checksum of the row. The members that rows of older versions lack are hashed only
+    /// where the row has them, so that the checksums of those rows stay valid.
     fn sum(&self, number: i64) -> RowChecksum {
         let summary = &self.summary;
         let origin = &summary.origin;
@@ -261,6 +281,11 @@ impl ListRow {
             hash.update(length.to_le_bytes());
             hash.update(text.map_or("", String::as_str));
         }
+        if self.has_activity {
+            // Serialising names and numbers cannot fail.
+            let members = (&summary.tenant, &summary.principal, &summary.activity);
+            hash.update(serde_json::to_vec(&members).unwrap_or_default());
+        }
         chain::short(hash)
     }
 
@@ -269,8 +294,11 @@ impl ListRow {
         let id: [u8; 16] = stored.get(1)?;
         let visibility = ListVisibility::of(stored.get(2)?).ok_or_else(changed)?;
         let rest: SummaryDetails = from_json(stored.get_ref(13)?.as_str()?)?;
+        let has_activity = rest.activity.is_some();
         let summary = Summary {
             thread: uuid::Uuid::from_bytes(id).into(),
+            tenant: rest.tenant,
+            principal: rest.principal,
             archived: visibility == ListVisibility::Archived,
             recency_at: Timestamp(stored.get(3)?),
             created_at: Timestamp(stored.get(4)?),
@@ -291,10 +319,12 @@ impl ListRow {
             },
             name: stored.get(11)?,
             preview: stored.get(12)?,
+            activity: rest.activity.unwrap_or_default(),
             head: Seq::ZERO,
         };
         let listed = Self {
             visibility,
+            has_activity,
             summary,
         };
         if row.listed != Some(listed.sum(row.number)) {
@@ -315,6 +345,9 @@ impl ListRow {
             paginated: origin.paginated,
             git: origin.git.clone(),
             forked_from: origin.forked_from,
+            tenant: summary.tenant.clone(),
+            principal: summary.principal.clone(),
+            activity: self.has_activity.then(|| summary.activity.clone()),
         };
         [
             summary.thread.as_uuid().as_bytes().to_vec().into(),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use raddle_core::ports::{PageQuery, ReadError, Summary, TurnEntry};
+use raddle_core::ports::{Activity, PageQuery, ReadError, Summary, TurnEntry};
 use raddle_core::{Base, Event, ItemId, Record, RecordBody, Seq, Thread, ThreadId};
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
@@ -13,7 +13,7 @@ use super::archive::{self, Archive};
 use super::export::PAGE_BYTES;
 use super::fence::ThreadRow;
 use super::wal::{self, Frames};
-use super::{error, pages, read};
+use super::{error, pages, read, summary};
 use crate::blob::{self, Hash};
 use crate::records::item_of;
 use crate::reverted_ranges::RevertedRanges;
@@ -253,7 +253,14 @@ impl VerifyWalk<'_> {
     /// Compares lists and pages with the records.
     fn derived(&mut self, connection: &Connection) -> Result<(), ReadError> {
         let at = self.report.head;
-        let summary = self.summary.take().filter(|it| it.thread == self.thread);
+        let mut summary = self.summary.take().filter(|it| it.thread == self.thread);
+        // A row of an older version lacks these members until the next listed event, and is intact.
+        let is_older =
+            matches!(summary::list_row(connection, &self.row), Ok(Some(it)) if !it.has_activity);
+        if let Some(summary) = summary.as_mut().filter(|_| is_older) {
+            (summary.tenant, summary.principal) = (None, None);
+            summary.activity = Activity::default();
+        }
         let listed = match archive::summary(connection, self.thread) {
             Err(ReadError::Corrupt { .. }) => None,
             listed => Some(listed?),

@@ -4,7 +4,7 @@ use std::future::ready;
 use std::time::{Duration, Instant};
 
 use raddle_core::ports::{AppendError, Blobs, BoxFuture, ReadError};
-use raddle_core::{Blob, Record, RecordBody};
+use raddle_core::{Blob, Record, RecordBody, ThreadId};
 
 use super::log::ThreadLog;
 use super::{MemoryJournal, MemoryState};
@@ -23,8 +23,15 @@ pub(super) struct StoredBlob {
 /// Maximum time that a stored blob may wait for a record that refers to it.
 const UNNAMED_MAX: Duration = Duration::from_secs(60 * 60);
 
+/// One journal has one tenant, so its threads share the bytes of equal blobs, and a blob is not
+/// looked up by its thread.
 impl Blobs for MemoryJournal {
-    fn put(&self, bytes: Vec<u8>, media: String) -> BoxFuture<'_, Result<Blob, AppendError>> {
+    fn put(
+        &self,
+        _thread: ThreadId,
+        bytes: Vec<u8>,
+        media: String,
+    ) -> BoxFuture<'_, Result<Blob, AppendError>> {
         let hash = blob::hash(&bytes);
         let name = Blob {
             hash: blob::hex(&hash),
@@ -44,7 +51,7 @@ impl Blobs for MemoryJournal {
         Box::pin(ready(Ok(name)))
     }
 
-    fn get(&self, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
+    fn get(&self, _thread: ThreadId, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
         let hash = blob::parse(&blob.hash);
         let state = self.state();
         let bytes = hash.and_then(|hash| state.blobs.get(&hash).map(|it| it.bytes.clone()));

@@ -7,10 +7,12 @@ mod faulty;
 mod files;
 mod forks;
 mod imports;
+mod lag;
 mod layout;
-mod model;
+mod makers;
 mod node;
 mod readonly;
-mod records;
 mod size;
 mod suite;
+
+use store_suite::records;

@@ -78,9 +78,12 @@ impl GeneratedThreads {
         }
     }
 
+    /// Stores a blob of the live thread.
     async fn blob(&mut self, store: &LocalJournal, bytes: Vec<u8>) -> Result<raddle_core::Blob> {
         self.blob_bytes += bytes.len() as u64;
-        Ok(store.put(bytes, "image/png".to_owned()).await?)
+        Ok(store
+            .put(self.thread, bytes, "image/png".to_owned())
+            .await?)
     }
 }
 

@@ -36,7 +36,7 @@ impl GroundTruth {
         let mut blobs = Vec::new();
         for id in archive.threads()? {
             let records = read_all(&store, id).await?;
-            blobs.extend(blobs_of(&store, &records).await?);
+            blobs.extend(blobs_of(&store, id, &records).await?);
             threads.insert(id, records);
         }
         let mut truth = Self {
@@ -136,7 +136,7 @@ impl Views {
     async fn expected(id: ThreadId, records: &[Record], blobs: &[Vec<u8>]) -> Result<Self> {
         let memory = MemoryJournal::new();
         for bytes in blobs {
-            memory.put(bytes.clone(), String::new()).await?;
+            memory.put(id, bytes.clone(), String::new()).await?;
         }
         memory.append(id, Seq::ZERO, records, Class::Power).await?;
         let mut thread = raddle_core::Thread::new();

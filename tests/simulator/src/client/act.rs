@@ -318,7 +318,12 @@ impl SimWorld {
                 }
             }
             // These are worth a retry.
-            Err(Refusal::OwnedElsewhere | Refusal::NotStored(_) | Refusal::Busy) => {
+            Err(
+                Refusal::OwnedElsewhere
+                | Refusal::NotStored(_)
+                | Refusal::OutcomeUnknown
+                | Refusal::Busy,
+            ) => {
                 if it
                     .unanswered
                     .get(&number)
