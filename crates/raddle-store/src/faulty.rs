@@ -32,8 +32,9 @@ pub enum FaultMode {
     Unacknowledged,
 }
 
-/// In-memory journal with a [`FaultMode`]. It starts as [`FaultMode::Healthy`].
-#[derive(Debug)]
+/// In-memory journal with a [`FaultMode`]. It starts as [`FaultMode::Healthy`]. Clones are handles of
+/// the same journal, with the same mode.
+#[derive(Clone, Debug)]
 pub struct FaultyJournal {
     inner: MemoryJournal,
     mode: watch::Sender<FaultMode>,

@@ -7,7 +7,7 @@ mod pages;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::ready;
 use std::ops::Bound::{Excluded, Unbounded};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use raddle_core::ports::{AppendError, BoxFuture, ForkError, Journal, ReadError, StoreTimeouts};
 use raddle_core::{Base, Class, Record, Seq, ThreadId};
@@ -17,10 +17,10 @@ use crate::records::are_ascending;
 use blobs::{StoredBlob, referenced};
 use log::{ThreadLog, weight};
 
-/// Journal that stores records in memory only.
-#[derive(Debug, Default)]
+/// Journal that stores records in memory only. Clones are handles of the same journal.
+#[derive(Clone, Debug, Default)]
 pub struct MemoryJournal {
-    state: Mutex<MemoryState>,
+    state: Arc<Mutex<MemoryState>>,
 }
 
 #[derive(Debug, Default)]

@@ -10,10 +10,10 @@ use raddle_core::ports::{AppendError, Journal, ListQuery, Pages};
 use raddle_core::{Record, RecordBody, Seq, ThreadId, Timestamp};
 use raddle_store::{NodeError, NodeLock};
 
+use crate::makers::local;
 use crate::records::{
     begin_turn, class_of, completed, delta, item_started, owned, started, turn_ended,
 };
-use crate::suite::local;
 
 const FOLDER: &str = "RADDLE_STORE_TEST_FOLDER";
 const THREAD: &str = "RADDLE_STORE_TEST_THREAD";

@@ -12,8 +12,8 @@ use raddle_core::ports::{AppendError, Journal, PageQuery, Pages, ReadError};
 use raddle_store::{Archive, DamageKind, Extent, Salvage};
 use rusqlite::{Connection, params};
 
+use crate::makers::local;
 use crate::records::{ThreadScript, completed, delta, item_started, renamed};
-use crate::suite::local;
 
 /// Two threads, one of which is then damaged behind the journal's back.
 struct DamagedPair {

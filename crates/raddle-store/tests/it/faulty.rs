@@ -67,12 +67,14 @@ async fn each_fault_mode_has_its_outcome() {
             .await;
         let expected = reads.then_some(()).ok_or(ReadError::Unavailable(why()));
         assert_eq!(journal.head(thread).await.map(drop), expected, "{mode:?}");
+        let taken = journal.take(thread, Some("one")).await;
+        assert_eq!(taken.map(drop), expected, "{mode:?}");
         let read = Journal::read(&journal, thread, Seq::ZERO, 1).await;
         assert_eq!(read.map(drop), expected, "{mode:?}");
         let listed = journal.list(ListQuery::default()).await;
         assert_eq!(listed.map(drop), expected, "{mode:?}");
         let forked = journal.fork(thread, after, raddle_core::ThreadId::mint());
-        let put = journal.put(vec![1], "x".to_owned()).await.map(drop);
+        let put = journal.put(thread, vec![1], "x".to_owned()).await.map(drop);
         assert_eq!(put.err(), forked.await.err().map(refusal), "{mode:?}");
         journal.set(FaultMode::Healthy);
         let is_there = journal.head(thread).await == Ok(script.head);

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use raddle_core::Blob;
 use raddle_core::ports::{Blobs, Journal, ReadError};
+use raddle_core::{Blob, ThreadId};
 use raddle_store::LocalJournal;
 use rusqlite::Connection;
 
-use crate::records::{ThreadScript, completed, renamed};
-use crate::suite::blobs::{put, record_with_blob};
-use crate::suite::local;
+use crate::makers::local;
+use crate::records::{ThreadScript, completed, record_with_blob, renamed};
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let directories = std::fs::read_dir(folder.join("blobs")).unwrap();
@@ -26,6 +25,16 @@ fn file_of(folder: &Path, blob: &Blob) -> PathBuf {
 
 fn connection(folder: &Path) -> Connection {
     Connection::open(folder.join("journal.sqlite")).unwrap()
+}
+
+/// Puts a blob. The local journal does not look it up by its thread.
+async fn put(journal: &LocalJournal, byte: u8) -> Blob {
+    let blob = journal.put(ThreadId::mint(), vec![byte; 5000], "image/png".to_owned());
+    blob.await.unwrap()
+}
+
+async fn get(journal: &LocalJournal, blob: Blob) -> Result<Vec<u8>, ReadError> {
+    journal.get(ThreadId::mint(), blob).await
 }
 
 /// Moves all times back by two hours.
@@ -81,13 +90,13 @@ async fn unreferenced_blobs_expire_after_an_hour() {
     let fresh;
     {
         let journal = open_until(folder.path(), || puts(folder.path()) == 0).await;
-        assert_eq!(journal.get(unreferenced).await, Err(ReadError::NotFound));
-        assert_eq!(journal.get(referenced).await, Ok(vec![1; 5000]));
+        assert_eq!(get(&journal, unreferenced).await, Err(ReadError::NotFound));
+        assert_eq!(get(&journal, referenced).await, Ok(vec![1; 5000]));
         fresh = put(&journal, 3).await;
     }
     assert_eq!(puts(folder.path()), 1);
     let journal = local(folder.path());
-    assert_eq!(journal.get(fresh).await, Ok(vec![3; 5000]));
+    assert_eq!(get(&journal, fresh).await, Ok(vec![3; 5000]));
 }
 
 #[tokio::test]
@@ -124,9 +133,9 @@ async fn blobs_put_by_another_process_are_preserved() {
     let mut script = ThreadScript::new();
     script.start(&one, "/w").await;
     script.append(&one, vec![record_with_blob(&blob)]).await;
-    assert_eq!(other.get(blob.clone()).await, Ok(vec![1; 5000]));
+    assert_eq!(get(&other, blob.clone()).await, Ok(vec![1; 5000]));
     one.delete(script.thread).await.unwrap();
-    assert_eq!(other.get(blob).await, Err(ReadError::NotFound));
+    assert_eq!(get(&other, blob).await, Err(ReadError::NotFound));
 }
 
 #[tokio::test]
@@ -155,15 +164,18 @@ async fn leftovers_of_a_crash_are_swept() {
     std::fs::write(directory.join("draft-2-0"), "someone writes it now").unwrap();
     let is_swept = || files(folder.path()).len() == 4;
     let journal = open_until(folder.path(), is_swept).await;
-    assert_eq!(journal.get(orphan.clone()).await, Err(ReadError::NotFound));
-    assert!(journal.get(referenced).await.is_ok());
+    assert_eq!(
+        get(&journal, orphan.clone()).await,
+        Err(ReadError::NotFound)
+    );
+    assert!(get(&journal, referenced).await.is_ok());
     assert!(foreign.exists());
     assert!(directory.join("draft-2-0").exists());
     let all = journal.read(script.thread, raddle_core::Seq::ZERO, usize::MAX);
     assert!(format!("{:?}", all.await.unwrap()).contains(&long));
     // A blob that is put again exists again.
     assert_eq!(put(&journal, 2).await, orphan);
-    assert_eq!(journal.get(orphan).await, Ok(vec![2; 5000]));
+    assert_eq!(get(&journal, orphan).await, Ok(vec![2; 5000]));
 }
 
 #[tokio::test]
@@ -180,5 +192,5 @@ async fn drafts_of_a_former_process_do_not_block_writes() {
     }
     let journal = local(folder.path());
     assert_eq!(put(&journal, 7).await, blob);
-    assert_eq!(journal.get(blob).await, Ok(bytes));
+    assert_eq!(get(&journal, blob).await, Ok(bytes));
 }

@@ -8,8 +8,8 @@ use rusqlite::{Connection, params};
 use sha2::{Digest, Sha256};
 
 use crate::layout::contains_marker;
+use crate::makers::local;
 use crate::records::{ThreadScript, completed, delta, forked, item_started, renamed};
-use crate::suite::local;
 
 fn open(folder: &Path) -> Connection {
     Connection::open(folder.join("journal.sqlite")).unwrap()

@@ -7,8 +7,8 @@ use raddle_core::{Class, Record, Seq};
 use raddle_store::{LocalJournal, Options};
 use rusqlite::Connection;
 
+use crate::makers::local;
 use crate::records::ThreadScript;
-use crate::suite::local;
 
 /// Changes the layout number of a file.
 fn shift(connection: &Connection, by: i64) {

@@ -8,9 +8,10 @@ mod files;
 mod forks;
 mod imports;
 mod layout;
-mod model;
+mod makers;
 mod node;
 mod readonly;
-mod records;
 mod size;
 mod suite;
+
+use store_suite::records;

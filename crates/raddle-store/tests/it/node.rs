@@ -8,8 +8,8 @@ use raddle_core::Seq;
 use raddle_core::ports::{Journal, ListQuery, Pages};
 use raddle_store::{NodeError, NodeLock};
 
+use crate::makers::local;
 use crate::records::ThreadScript;
-use crate::suite::local;
 
 const FOLDER: &str = "RADDLE_STORE_TEST_COLD";
 

@@ -14,8 +14,8 @@ use raddle_core::ports::{AppendError, Blobs, Journal, ListQuery, PageQuery, Page
 use raddle_core::{Base, Class, Record, Seq, Thread, ThreadId, Timestamp};
 use raddle_store::{LocalJournal, Options};
 
+use crate::makers::local;
 use crate::records::{ThreadScript, completed, renamed};
-use crate::suite::local;
 
 const FOLDER: &str = "RADDLE_STORE_TEST_SHUT";
 
@@ -104,7 +104,9 @@ async fn check_read_only(journal: &LocalJournal) {
     let base = Base::of(&Thread::new());
     assert!(is_rejected(&journal.save_base(thread, base).await));
     assert!(is_rejected(&journal.delete(thread).await));
-    let put = journal.put(vec![1, 2, 3], "text/plain".to_owned()).await;
+    let put = journal
+        .put(thread, vec![1, 2, 3], "text/plain".to_owned())
+        .await;
     assert!(is_rejected(&put), "{put:?}");
 }
 

@@ -6,9 +6,10 @@ use raddle_core::Seq;
 use raddle_core::ports::{Blobs, Journal};
 use raddle_store::LocalJournal;
 
-use crate::records::{ThreadScript, begin_turn, completed, delta, item_started, turn_ended};
-use crate::suite::blobs::record_with_blob;
-use crate::suite::local;
+use crate::makers::local;
+use crate::records::{
+    ThreadScript, begin_turn, completed, delta, item_started, record_with_blob, turn_ended,
+};
 
 /// Maximum ratio of stored to live bytes, without the search index.
 const RATIO_MAX: f64 = 1.3;
@@ -46,7 +47,10 @@ async fn turn(
     if turn.is_multiple_of(10) {
         let image: Vec<u8> = (0..100_000).map(|_| words.byte()).collect();
         bytes = image.len() as u64;
-        let blob = journal.put(image, "image/png".to_owned()).await.unwrap();
+        let blob = journal
+            .put(script.thread, image, "image/png".to_owned())
+            .await
+            .unwrap();
         bodies.push(record_with_blob(&blob));
     }
     script.append(journal, bodies).await;

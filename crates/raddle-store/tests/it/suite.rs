@@ -1,49 +1,13 @@
-//! Suite that every journal passes. Each test runs against each journal.
+//! The suite that every store passes.
 
-pub mod blobs;
-mod fence;
-mod forks;
-mod lists;
-mod reading;
-mod search;
-mod turns;
+use crate::makers::{FaultyMaker, LocalMaker, MemoryMaker};
 
-/// Makes a test of each function for each journal.
-macro_rules! for_each_journal {
-    ($($name:ident),* $(,)?) => {
-        mod memory {
-            $(
-                #[tokio::test]
-                async fn $name() {
-                    super::$name(raddle_store::MemoryJournal::new()).await;
-                }
-            )*
-        }
-        mod faulty {
-            $(
-                #[tokio::test]
-                async fn $name() {
-                    super::$name(raddle_store::FaultyJournal::new()).await;
-                }
-            )*
-        }
-        mod local {
-            $(
-                #[tokio::test]
-                async fn $name() {
-                    let folder = tempfile::tempdir().unwrap();
-                    super::$name(crate::suite::local(folder.path())).await;
-                }
-            )*
-        }
-    };
-}
-use for_each_journal;
+store_suite::tests!(mod memory, MemoryMaker);
+store_suite::tests!(mod faulty, FaultyMaker);
+store_suite::tests!(mod local, LocalMaker);
 
-/// Maximum lag of search on a busy machine before a test fails.
-const LAG_MAX: std::time::Duration = std::time::Duration::from_secs(60);
-
-pub fn local(folder: &std::path::Path) -> raddle_store::LocalJournal {
-    let folder = folder.to_owned();
-    raddle_store::LocalJournal::open(&raddle_store::Options { folder }).unwrap()
+/// The in-memory journal is the reference: it is the simplest.
+#[test]
+fn the_local_journal_agrees_with_the_one_in_memory() {
+    store_suite::model::agrees::<LocalMaker, MemoryMaker>(48);
 }

@@ -42,10 +42,6 @@ mod wrong_inputs;
 /// Deadlines, with the server inside the test process, where they can be short.
 mod deadlines;
 
-/// Records as an owner would write them.
-#[expect(dead_code, reason = "the journal's own tests use the rest")]
-#[path = "../../../raddle-store/tests/it/records.rs"]
-mod records;
 /// Classifies frames by the rules of `docs/frames.md`, without the server's code.
 mod reference;
 /// A model that follows a script.
@@ -56,3 +52,6 @@ mod support;
 /// Programs that resist termination.
 #[path = "../../../raddle-sandbox/tests/it/unruly.rs"]
 mod unruly;
+
+// Records as an owner would write them.
+use store_suite::records;

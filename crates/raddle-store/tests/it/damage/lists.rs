@@ -6,8 +6,8 @@ use raddle_store::{Archive, DamageKind, LocalJournal};
 use rusqlite::Connection;
 
 use super::{DamagedPair, pair};
+use crate::makers::local;
 use crate::records::{ThreadScript, class_of, renamed};
-use crate::suite::local;
 
 async fn listed(journal: &LocalJournal) -> Result<Vec<Summary>, ReadError> {
     let query = ListQuery {

@@ -14,8 +14,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::{checkpoint, file};
+use crate::makers::local;
 use crate::records::{ThreadScript, completed, delta, forked, item_started, renamed, reverted};
-use crate::suite::local;
 
 /// Results of all queries, by name.
 type QueryResults = BTreeMap<String, Result<String, ReadError>>;

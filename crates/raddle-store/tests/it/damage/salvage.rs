@@ -9,8 +9,8 @@ use raddle_store::{BundleEntry, BundleReader, Extent, LocalJournal, Options, Sal
 use rusqlite::Connection;
 
 use super::{checkpoint, file};
+use crate::makers::local;
 use crate::records::{ThreadScript, completed, delta, forked, item_started, renamed};
-use crate::suite::local;
 
 const PAGE: usize = 1024;
 

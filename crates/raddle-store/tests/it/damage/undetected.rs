@@ -8,8 +8,8 @@ use raddle_store::{Archive, Salvage};
 use rusqlite::Connection;
 
 use super::{DamagedPair, checkpoint, file, key, pair};
+use crate::makers::local;
 use crate::records::{ThreadScript, renamed};
-use crate::suite::local;
 
 /// Whether `verify` finds no damage.
 fn verifies(folder: &Path) -> bool {

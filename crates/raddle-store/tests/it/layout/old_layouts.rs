@@ -10,8 +10,8 @@ use raddle_core::{Record, Seq, Thread, ThreadId};
 use raddle_store::{Archive, LocalJournal, Options};
 use rusqlite::Connection;
 
+use crate::makers::local;
 use crate::records::{ThreadScript, renamed};
-use crate::suite::local;
 
 /// Older layouts, and the one that this version writes.
 const OLDER: [i64; 1] = [1];

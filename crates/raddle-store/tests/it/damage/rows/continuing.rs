@@ -6,8 +6,8 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use super::{IdleJournal, flip_bit};
+use crate::makers::local;
 use crate::records::{ThreadScript, renamed};
-use crate::suite::local;
 
 #[tokio::test]
 async fn a_thread_with_a_damaged_row_can_be_deleted() {

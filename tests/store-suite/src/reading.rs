@@ -3,9 +3,10 @@
 use raddle_core::ports::Journal;
 use raddle_core::{Base, Class, Record, RecordBody, Seq, Thread};
 
+use crate::StoreMaker;
 use crate::records::{ThreadScript, completed, delta, item_started, renamed, saved};
 
-super::for_each_journal!(
+suite!(reading:
     records_come_back_in_order,
     pages_of_records_meet_without_a_gap,
     a_page_has_at_least_one_record,
@@ -26,17 +27,18 @@ async fn all(journal: &impl Journal, script: &ThreadScript) -> Vec<Record> {
         .unwrap()
 }
 
-async fn records_come_back_in_order(journal: impl Journal) {
+async fn records_come_back_in_order(maker: impl StoreMaker) {
+    let journal = maker.store();
     let mut script = ThreadScript::new();
-    let mut appended = script.start(&journal, "/w").await;
-    appended.extend(script.turn(&journal, "t1", "hello").await);
-    appended.extend(script.append(&journal, vec![item_started("t1", "i")]).await);
+    let mut appended = script.start(journal, "/w").await;
+    appended.extend(script.turn(journal, "t1", "hello").await);
+    appended.extend(script.append(journal, vec![item_started("t1", "i")]).await);
     appended.extend(
         script
-            .append(&journal, vec![delta("i", 0, "ä€\u{10348}")])
+            .append(journal, vec![delta("i", 0, "ä€\u{10348}")])
             .await,
     );
-    let read = all(&journal, &script).await;
+    let read = all(journal, &script).await;
     // The answer of the turn began with one more record.
     let began = read.iter().filter(|it| !appended.contains(it)).count();
     assert_eq!(began, 1);
@@ -44,17 +46,18 @@ async fn records_come_back_in_order(journal: impl Journal) {
     assert!(appended.iter().all(|record| read.contains(record)));
 }
 
-async fn pages_of_records_meet_without_a_gap(journal: impl Journal) {
+async fn pages_of_records_meet_without_a_gap(maker: impl StoreMaker) {
+    let journal = maker.store();
     let mut script = ThreadScript::new();
-    script.start(&journal, "/w").await;
+    script.start(journal, "/w").await;
     for turn in 0..20 {
-        script.turn(&journal, &format!("t{turn}"), "go").await;
+        script.turn(journal, &format!("t{turn}"), "go").await;
     }
-    script.append(&journal, vec![item_started("t", "i")]).await;
+    script.append(journal, vec![item_started("t", "i")]).await;
     for at in 0..50 {
-        script.append(&journal, vec![delta("i", at, "x")]).await;
+        script.append(journal, vec![delta("i", at, "x")]).await;
     }
-    let whole = all(&journal, &script).await;
+    let whole = all(journal, &script).await;
     for bytes_max in [1, 100, 1000, 5000] {
         let mut paged = Vec::new();
         let mut after = Seq::ZERO;
@@ -68,9 +71,10 @@ async fn pages_of_records_meet_without_a_gap(journal: impl Journal) {
     }
 }
 
-async fn a_page_has_at_least_one_record(journal: impl Journal) {
+async fn a_page_has_at_least_one_record(maker: impl StoreMaker) {
+    let journal = maker.store();
     let mut script = ThreadScript::new();
-    script.start(&journal, "/w").await;
+    script.start(journal, "/w").await;
     let page = journal.read(script.thread, Seq::ZERO, 0).await.unwrap();
     assert_eq!(page.len(), 1);
     let end = journal.read(script.thread, script.head, 0).await.unwrap();
@@ -79,54 +83,56 @@ async fn a_page_has_at_least_one_record(journal: impl Journal) {
     assert_eq!(beyond, []);
 }
 
-async fn a_page_weighs_what_its_records_weigh(journal: impl Journal) {
+async fn a_page_weighs_what_its_records_weigh(maker: impl StoreMaker) {
+    let journal = maker.store();
     let mut script = ThreadScript::new();
-    script.start(&journal, "/w").await;
+    script.start(journal, "/w").await;
     for bytes in [10_000, 100_000] {
         let after = script.head;
         for at in 0..10 {
             let text = format!("{at}").repeat(bytes);
             let body = vec![completed("t", "i", &text)];
-            script.append(&journal, body).await;
+            script.append(journal, body).await;
         }
         // Whether a record is long or very long, no page exceeds the requested size.
         let page = journal.read(script.thread, after, bytes * 7 / 2).await;
         assert_eq!(page.unwrap().len(), 3, "of {bytes} bytes each");
     }
-    script.append(&journal, vec![item_started("t", "i")]).await;
+    script.append(journal, vec![item_started("t", "i")]).await;
     let after = script.head;
     for at in 0..10 {
         let text = "x".repeat(10_000);
         script
-            .append(&journal, vec![delta("i", at * 10_000, &text)])
+            .append(journal, vec![delta("i", at * 10_000, &text)])
             .await;
     }
     let page = journal.read(script.thread, after, 35_000).await;
     assert_eq!(page.unwrap().len(), 3);
 }
 
-async fn long_records_come_back_whole(journal: impl Journal) {
+async fn long_records_come_back_whole(maker: impl StoreMaker) {
+    let journal = maker.store();
     let mut script = ThreadScript::new();
-    let mut appended = script.start(&journal, "/w").await;
+    let mut appended = script.start(journal, "/w").await;
     for bytes in [1_000, 60_000, 70_000, 3_000_000] {
         let text = "long ".repeat(bytes / 5);
         let bodies = vec![item_started("t", "i"), completed("t", "i", &text)];
-        appended.extend(script.append(&journal, bodies).await);
+        appended.extend(script.append(journal, bodies).await);
     }
-    assert_eq!(all(&journal, &script).await, appended);
+    assert_eq!(all(journal, &script).await, appended);
     journal.delete(script.thread).await.unwrap();
     // The file of the deleted thread can be created again.
     let mut script = ThreadScript::new();
     let text = "long ".repeat(20_000);
-    script.start(&journal, "/w").await;
+    script.start(journal, "/w").await;
     let appended = script
-        .append(&journal, vec![completed("t", "i", &text)])
+        .append(journal, vec![completed("t", "i", &text)])
         .await;
     let read = journal.read(script.thread, Seq(2), usize::MAX).await;
     assert_eq!(read, Ok(appended));
 }
 
-pub(super) fn deltas(records: &[Record]) -> Vec<&str> {
+pub(crate) fn deltas(records: &[Record]) -> Vec<&str> {
     let texts = records.iter().filter_map(|record| match &record.body {
         RecordBody::Delta(delta) => Some(delta.text.as_str()),
         RecordBody::Event(_) => None,
@@ -134,17 +140,18 @@ pub(super) fn deltas(records: &[Record]) -> Vec<&str> {
     texts.collect()
 }
 
-async fn deltas_stay_while_their_item_is_open(journal: impl Journal) {
+async fn deltas_stay_while_their_item_is_open(maker: impl StoreMaker) {
+    let journal = maker.store();
     let mut script = ThreadScript::new();
-    script.start(&journal, "/w").await;
+    script.start(journal, "/w").await;
     let bodies = vec![item_started("t", "i"), item_started("t", "j")];
-    script.append(&journal, bodies).await;
-    script.append(&journal, vec![delta("i", 0, "a")]).await;
+    script.append(journal, bodies).await;
+    script.append(journal, vec![delta("i", 0, "a")]).await;
     script
-        .append(&journal, vec![delta("j", 0, "b"), delta("i", 1, "c")])
+        .append(journal, vec![delta("j", 0, "b"), delta("i", 1, "c")])
         .await;
-    script.append(&journal, vec![renamed("x")]).await;
-    assert_eq!(deltas(&all(&journal, &script).await), ["a", "b", "c"]);
+    script.append(journal, vec![renamed("x")]).await;
+    assert_eq!(deltas(&all(journal, &script).await), ["a", "b", "c"]);
     let rest = journal
         .read(script.thread, Seq(5), usize::MAX)
         .await
@@ -152,72 +159,72 @@ async fn deltas_stay_while_their_item_is_open(journal: impl Journal) {
     assert_eq!(deltas(&rest), ["b", "c"]);
 }
 
-async fn deltas_go_when_their_item_is_saved_or_completed(journal: impl Journal) {
+async fn deltas_go_when_their_item_is_saved_or_completed(maker: impl StoreMaker) {
+    let journal = maker.store();
     let mut script = ThreadScript::new();
-    script.start(&journal, "/w").await;
+    script.start(journal, "/w").await;
     let bodies = vec![item_started("t", "i"), item_started("t", "j")];
-    script.append(&journal, bodies).await;
+    script.append(journal, bodies).await;
     script
-        .append(&journal, vec![delta("i", 0, "a"), delta("j", 0, "b")])
+        .append(journal, vec![delta("i", 0, "a"), delta("j", 0, "b")])
         .await;
-    script.append(&journal, vec![saved("i", "a")]).await;
-    assert_eq!(deltas(&all(&journal, &script).await), ["b"]);
-    script.append(&journal, vec![delta("i", 1, "c")]).await;
-    assert_eq!(deltas(&all(&journal, &script).await), ["b", "c"]);
+    script.append(journal, vec![saved("i", "a")]).await;
+    assert_eq!(deltas(&all(journal, &script).await), ["b"]);
+    script.append(journal, vec![delta("i", 1, "c")]).await;
+    assert_eq!(deltas(&all(journal, &script).await), ["b", "c"]);
+    script.append(journal, vec![completed("t", "j", "b")]).await;
+    assert_eq!(deltas(&all(journal, &script).await), ["c"]);
     script
-        .append(&journal, vec![completed("t", "j", "b")])
+        .append(journal, vec![completed("t", "i", "ac")])
         .await;
-    assert_eq!(deltas(&all(&journal, &script).await), ["c"]);
-    script
-        .append(&journal, vec![completed("t", "i", "ac")])
-        .await;
-    assert!(deltas(&all(&journal, &script).await).is_empty());
+    assert!(deltas(&all(journal, &script).await).is_empty());
 }
 
-async fn deltas_settled_in_the_same_append_are_not_stored(journal: impl Journal) {
+async fn deltas_settled_in_the_same_append_are_not_stored(maker: impl StoreMaker) {
+    let journal = maker.store();
     let mut script = ThreadScript::new();
-    script.start(&journal, "/w").await;
+    script.start(journal, "/w").await;
     let bodies = vec![
         item_started("t", "i"),
         delta("i", 0, "a"),
         saved("i", "a"),
         delta("i", 1, "b"),
     ];
-    script.append(&journal, bodies).await;
-    assert_eq!(deltas(&all(&journal, &script).await), ["b"]);
+    script.append(journal, bodies).await;
+    assert_eq!(deltas(&all(journal, &script).await), ["b"]);
     assert_eq!(journal.head(script.thread).await, Ok(script.head));
     let bodies = vec![delta("i", 2, "c"), completed("t", "i", "abc")];
-    script.append(&journal, bodies).await;
-    assert!(deltas(&all(&journal, &script).await).is_empty());
+    script.append(journal, bodies).await;
+    assert!(deltas(&all(journal, &script).await).is_empty());
 }
 
-async fn many_deltas_go_too(journal: impl Journal) {
+async fn many_deltas_go_too(maker: impl StoreMaker) {
+    let journal = maker.store();
     let mut script = ThreadScript::new();
-    script.start(&journal, "/w").await;
-    script.append(&journal, vec![item_started("t", "i")]).await;
+    script.start(journal, "/w").await;
+    script.append(journal, vec![item_started("t", "i")]).await;
     for _ in 0..5 {
         let bodies = (0..700).map(|at| delta("i", at, "x")).collect();
-        script.append(&journal, bodies).await;
+        script.append(journal, bodies).await;
     }
-    script
-        .append(&journal, vec![completed("t", "i", "x")])
-        .await;
+    script.append(journal, vec![completed("t", "i", "x")]).await;
     // They may be deleted in pieces after the append. Each append and each deletion first runs a
     // piece.
     for _ in 0..20 {
-        script.append(&journal, vec![renamed("x")]).await;
+        script.append(journal, vec![renamed("x")]).await;
         journal.delete(raddle_core::ThreadId::mint()).await.unwrap();
     }
-    assert!(deltas(&all(&journal, &script).await).is_empty());
+    assert!(deltas(&all(journal, &script).await).is_empty());
 }
 
-async fn a_base_at_or_below_a_number(journal: impl Journal) {
+async fn a_base_at_or_below_a_number(maker: impl StoreMaker) {
+    let journal = maker.store();
     let mut script = ThreadScript::new();
-    script.start(&journal, "/w").await;
-    script.turn(&journal, "t1", "one").await;
-    let first = base(&journal, &script).await;
-    script.turn(&journal, "t2", "two").await;
-    let second = base(&journal, &script).await;
+    script.start(journal, "/w").await;
+    script.turn(journal, "t1", "one").await;
+    let first = base(journal, &script).await;
+    script.turn(journal, "t2", "two").await;
+    let second = base(journal, &script).await;
     let thread = script.thread;
     let (low, high) = (first.thread.head(), second.thread.head());
     assert!(low < high);
@@ -246,18 +253,19 @@ async fn base(journal: &impl Journal, script: &ThreadScript) -> Base {
     Base::of(&thread)
 }
 
-async fn a_base_and_the_rest_are_the_whole(journal: impl Journal) {
+async fn a_base_and_the_rest_are_the_whole(maker: impl StoreMaker) {
+    let journal = maker.store();
     let mut script = ThreadScript::new();
-    script.start(&journal, "/w").await;
-    script.append(&journal, vec![item_started("t", "i")]).await;
+    script.start(journal, "/w").await;
+    script.append(journal, vec![item_started("t", "i")]).await;
     let after = script.head;
     let records = script.records(vec![delta("i", 0, "abc")]);
     let appended = journal.append(script.thread, after, &records, Class::Process);
     appended.await.unwrap();
-    let half = base(&journal, &script).await;
+    let half = base(journal, &script).await;
     journal.save_base(script.thread, half).await.unwrap();
-    script.turn(&journal, "t1", "one").await;
-    let whole = base(&journal, &script).await;
+    script.turn(journal, "t1", "one").await;
+    let whole = base(journal, &script).await;
     let newest = journal.base(script.thread, None).await.unwrap().unwrap();
     let mut thread = newest.thread;
     let rest = journal.read(script.thread, thread.head(), usize::MAX).await;

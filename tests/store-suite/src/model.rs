@@ -1,15 +1,49 @@
-//! After any operations on both, the local journal equals the in-memory one.
+//! After any operations on both, a store equals a reference.
+
+use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use raddle_core::ports::{Journal, ListOrder, ListQuery, PageQuery, Pages};
 use raddle_core::{Base, Event, Record, RecordBody, Seq, Thread, ThreadId};
-use raddle_store::{LocalJournal, MemoryJournal};
 
+use crate::StoreMaker;
 use crate::records::{
-    ThreadScript, begin_turn, class_of, completed, delta, forked, item_started, owned, renamed,
-    reverted, saved, started, turn_ended,
+    ThreadScript, begin_turn, class_of, completed, delta, forked, item_started, owned, owned_by,
+    released, renamed, request_opened, request_resolved, reverted, saved, started, turn_ended,
 };
-use crate::suite::local;
+
+/// Checks that the stores of two makers return the same after any operations, in this many cases. A
+/// failure shows the shortest operations that lead to it. The reference is never reopened.
+pub fn agrees<M: StoreMaker, Reference: StoreMaker>(cases: u32) {
+    let config = ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let operations = prop::collection::vec((0..3_usize, act()), 1..40);
+    let mut runner = TestRunner::new(config);
+    let result = runner.run(&operations, |acts| {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().unwrap();
+        runtime.block_on(compare_after::<M, Reference>(acts));
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}\n{runner}");
+    }
+}
+
+async fn compare_after<M: StoreMaker, Reference: StoreMaker>(acts: Vec<(usize, ThreadOp)>) {
+    let mut pair = StorePair::<M, Reference>::new().await;
+    for (at, (which, act)) in acts.into_iter().enumerate() {
+        pair.act(which, act).await;
+        if at % 5 == 0 {
+            pair.compare().await;
+        }
+    }
+    pair.compare().await;
+}
 
 /// Operation on a thread.
 #[derive(Clone, Debug)]
@@ -24,7 +58,7 @@ enum ThreadOp {
     Fork(u8),
     /// The thread is deleted.
     Delete,
-    /// The file is closed and reopened.
+    /// The store is closed and reopened.
     Reopen,
 }
 
@@ -41,6 +75,10 @@ enum RecordSpec {
     Archive(bool),
     Revert(u8),
     Skip(u16),
+    Own(u8),
+    Release,
+    /// A request is opened, or the oldest open one of the thread is resolved.
+    Request(bool),
 }
 
 fn piece() -> impl Strategy<Value = RecordSpec> {
@@ -57,6 +95,9 @@ fn piece() -> impl Strategy<Value = RecordSpec> {
         1 => any::<bool>().prop_map(RecordSpec::Archive),
         1 => any::<u8>().prop_map(RecordSpec::Revert),
         1 => any::<u16>().prop_map(RecordSpec::Skip),
+        1 => (0..3_u8).prop_map(RecordSpec::Own),
+        1 => Just(RecordSpec::Release),
+        2 => any::<bool>().prop_map(RecordSpec::Request),
     ]
 }
 
@@ -71,13 +112,16 @@ fn act() -> impl Strategy<Value = ThreadOp> {
     ]
 }
 
-/// Both journals and their threads.
-struct JournalPair {
-    folder: tempfile::TempDir,
-    local: Option<LocalJournal>,
-    memory: MemoryJournal,
+/// A store and the reference, and their threads.
+struct StorePair<M, Reference> {
+    /// `None` while it is reopened.
+    maker: Option<M>,
+    reference: Reference,
     scripts: Vec<ThreadScript>,
     turns: u64,
+    /// Open requests that a thread did not copy, the oldest first.
+    requests: BTreeMap<ThreadId, VecDeque<u64>>,
+    opened: u64,
     forks: Vec<ThreadId>,
     bases: Vec<Base>,
 }
@@ -86,26 +130,30 @@ fn head_of(base: Option<&Base>) -> Seq {
     base.map_or(Seq::ZERO, |base| base.thread.head())
 }
 
-impl JournalPair {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+impl<M: StoreMaker, Reference: StoreMaker> StorePair<M, Reference> {
+    async fn new() -> Self {
         Self {
-            local: Some(local(folder.path())),
-            folder,
-            memory: MemoryJournal::new(),
+            maker: Some(M::fresh().await),
+            reference: Reference::fresh().await,
             scripts: vec![
                 ThreadScript::new(),
                 ThreadScript::new(),
                 ThreadScript::new(),
             ],
             turns: 0,
+            requests: BTreeMap::new(),
+            opened: 0,
             forks: Vec::new(),
             bases: Vec::new(),
         }
     }
 
-    fn local(&self) -> &LocalJournal {
-        self.local.as_ref().unwrap()
+    fn store(&self) -> &M::Store {
+        self.maker.as_ref().unwrap().store()
+    }
+
+    fn reference(&self) -> &Reference::Store {
+        self.reference.store()
     }
 
     async fn act(&mut self, which: usize, act: ThreadOp) {
@@ -129,25 +177,25 @@ impl JournalPair {
             }
             ThreadOp::Base => {
                 let thread = self.scripts[which].thread;
-                let records = self.memory.read(thread, Seq::ZERO, usize::MAX).await;
+                let records = self.reference().read(thread, Seq::ZERO, usize::MAX).await;
                 let mut folded = Thread::new();
                 for record in records.unwrap_or_default() {
                     folded.apply(&record);
                 }
                 let base = Base::of(&folded);
                 self.bases.push(base.clone());
-                let saved = self.local().save_base(thread, base.clone()).await;
-                assert_eq!(saved, self.memory.save_base(thread, base).await);
+                let saved = self.store().save_base(thread, base.clone()).await;
+                assert_eq!(saved, self.reference().save_base(thread, base).await);
             }
             ThreadOp::Fork(share) => {
                 let script = self.scripts[which].clone();
                 let at = Seq((script.head.0 * u64::from(share)).div_ceil(255));
                 let to = ThreadId::mint();
                 self.forks.push(to);
-                let local = self.local().fork(script.thread, at, to).await;
-                let memory = self.memory.fork(script.thread, at, to).await;
-                assert_eq!(local, memory);
-                if let Ok(head) = memory {
+                let stored = self.store().fork(script.thread, at, to).await;
+                let copied = self.reference().fork(script.thread, at, to).await;
+                assert_eq!(stored, copied);
+                if let Ok(head) = copied {
                     let mut fork = ThreadScript {
                         thread: to,
                         head,
@@ -161,13 +209,13 @@ impl JournalPair {
             }
             ThreadOp::Delete => {
                 let thread = self.scripts[which].thread;
-                let deleted = self.local().delete(thread).await;
-                assert_eq!(deleted, self.memory.delete(thread).await);
+                let deleted = self.store().delete(thread).await;
+                assert_eq!(deleted, self.reference().delete(thread).await);
                 self.scripts[which] = ThreadScript::new();
             }
             ThreadOp::Reopen => {
-                self.local = None;
-                self.local = Some(local(self.folder.path()));
+                let maker = self.maker.take().unwrap();
+                self.maker = Some(maker.reopen().await);
             }
         }
     }
@@ -175,9 +223,9 @@ impl JournalPair {
     async fn append(&self, which: usize, after: Seq, records: &[Record]) {
         let thread = self.scripts[which].thread;
         let class = class_of(records);
-        let local = self.local().append(thread, after, records, class).await;
-        let memory = self.memory.append(thread, after, records, class).await;
-        assert_eq!(local, memory);
+        let stored = self.store().append(thread, after, records, class).await;
+        let copied = self.reference().append(thread, after, records, class).await;
+        assert_eq!(stored, copied);
     }
 
     /// Builds records from specs, as far as the state of the thread allows.
@@ -218,7 +266,7 @@ impl JournalPair {
                     limit: 1000,
                     ..PageQuery::default()
                 };
-                let page = self.memory.turns(thread, query).await;
+                let page = self.reference().turns(thread, query).await;
                 let turns = page.map(|page| page.entries).unwrap_or_default();
                 match turns.get(usize::from(pick) % turns.len().max(1)) {
                     Some(turn) => {
@@ -228,6 +276,20 @@ impl JournalPair {
                     None => Vec::new(),
                 }
             }
+            RecordSpec::Own(node) => {
+                vec![owned_by(&format!("node {node}"), u64::from(node) + 2)]
+            }
+            RecordSpec::Release => vec![released()],
+            RecordSpec::Request(is_opened) => {
+                let thread = self.scripts[which].thread;
+                let open = self.requests.entry(thread).or_default();
+                if is_opened {
+                    self.opened += 1;
+                    open.push_back(self.opened);
+                    return vec![request_opened(&turn, "i0", self.opened)];
+                }
+                open.pop_front().map(request_resolved).into_iter().collect()
+            }
             RecordSpec::Skip(numbers) => {
                 let head = self.scripts[which].head;
                 self.scripts[which].head = head.plus(u64::from(numbers));
@@ -236,19 +298,19 @@ impl JournalPair {
         }
     }
 
-    /// Checks that both journals return the same.
+    /// Checks that both stores return the same.
     async fn compare(&self) {
         for script in &self.scripts {
             let thread = script.thread;
-            let (local, memory) = (self.local(), &self.memory);
-            assert_eq!(local.head(thread).await, memory.head(thread).await);
+            let (store, reference) = (self.store(), self.reference());
+            assert_eq!(store.head(thread).await, reference.head(thread).await);
             for after in [Seq::ZERO, Seq(script.head.0 / 2)] {
-                let read = local.read(thread, after, usize::MAX).await;
-                assert_eq!(read, memory.read(thread, after, usize::MAX).await);
+                let read = store.read(thread, after, usize::MAX).await;
+                assert_eq!(read, reference.read(thread, after, usize::MAX).await);
             }
             for at in [None, Some(Seq(script.head.0 / 2))] {
-                let stored = local.base(thread, at).await.unwrap();
-                let copied = memory.base(thread, at).await.unwrap();
+                let stored = store.base(thread, at).await.unwrap();
+                let copied = reference.base(thread, at).await.unwrap();
                 // A fork that shares its parent's records also has the bases that were saved later.
                 let shared = stored.as_ref().is_some_and(|base| {
                     let newer = base.thread.head() > head_of(copied.as_ref());
@@ -264,8 +326,8 @@ impl JournalPair {
                     cursor: None,
                 };
                 loop {
-                    let turns = local.turns(thread, query.clone()).await;
-                    assert_eq!(turns, memory.turns(thread, query.clone()).await);
+                    let turns = store.turns(thread, query.clone()).await;
+                    assert_eq!(turns, reference.turns(thread, query.clone()).await);
                     query.cursor = turns.ok().and_then(|page| page.next);
                     if query.cursor.is_none() {
                         break;
@@ -273,8 +335,8 @@ impl JournalPair {
                 }
                 query.limit = 3;
                 loop {
-                    let items = local.items(thread, None, query.clone()).await;
-                    assert_eq!(items, memory.items(thread, None, query.clone()).await);
+                    let items = store.items(thread, None, query.clone()).await;
+                    assert_eq!(items, reference.items(thread, None, query.clone()).await);
                     query.cursor = items.ok().and_then(|page| page.next);
                     if query.cursor.is_none() {
                         break;
@@ -291,29 +353,9 @@ impl JournalPair {
                     limit: 10,
                     ..ListQuery::default()
                 };
-                let listed = self.local().list(query.clone()).await;
-                assert_eq!(listed, self.memory.list(query).await);
+                let listed = self.store().list(query.clone()).await;
+                assert_eq!(listed, self.reference().list(query).await);
             }
         }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn both_journals_agree(acts in prop::collection::vec((0..3_usize, act()), 1..40)) {
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.build().unwrap();
-        runtime.block_on(async {
-            let mut pair = JournalPair::new();
-            for (at, (which, act)) in acts.into_iter().enumerate() {
-                pair.act(which, act).await;
-                if at % 5 == 0 {
-                    pair.compare().await;
-                }
-            }
-            pair.compare().await;
-        });
     }
 }

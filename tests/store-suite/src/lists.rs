@@ -3,11 +3,12 @@
 use raddle_core::ports::{Journal, ListOrder, ListQuery, Page, Pages, ReadError, Summary};
 use raddle_core::{Event, RecordBody, Seq, Thread, ThreadId, ThreadSource};
 
+use crate::StoreMaker;
 use crate::records::{
     ThreadScript, begin_turn, delta, forked, item_started, owned, renamed, started, turn_ended,
 };
 
-super::for_each_journal!(
+suite!(lists:
     newest_first,
     in_every_order,
     pages_of_a_list_meet,
@@ -22,18 +23,18 @@ super::for_each_journal!(
     an_invalid_cursor_is_rejected,
 );
 
-pub(super) fn query(limit: usize) -> ListQuery {
+pub(crate) fn query(limit: usize) -> ListQuery {
     ListQuery {
         limit,
         ..ListQuery::default()
     }
 }
 
-pub(super) fn ids(page: &Page<Summary>) -> Vec<ThreadId> {
+pub(crate) fn ids(page: &Page<Summary>) -> Vec<ThreadId> {
     page.entries.iter().map(|summary| summary.thread).collect()
 }
 
-pub(super) async fn threads(journal: &impl Journal, count: usize) -> Vec<ThreadScript> {
+pub(crate) async fn threads(journal: &impl Journal, count: usize) -> Vec<ThreadScript> {
     let mut scripts = Vec::new();
     for at in 0..count {
         let mut script = ThreadScript::new();
@@ -45,9 +46,10 @@ pub(super) async fn threads(journal: &impl Journal, count: usize) -> Vec<ThreadS
     scripts
 }
 
-async fn an_unused_thread_can_be_left_out(journal: impl Journal + Pages) {
-    let mut scripts = threads(&journal, 3).await;
-    scripts[1].turn(&journal, "t", "hi").await;
+async fn an_unused_thread_can_be_left_out(maker: impl StoreMaker) {
+    let journal = maker.store();
+    let mut scripts = threads(journal, 3).await;
+    scripts[1].turn(journal, "t", "hi").await;
     let used = ListQuery {
         used: true,
         ..query(10)
@@ -56,22 +58,24 @@ async fn an_unused_thread_can_be_left_out(journal: impl Journal + Pages) {
     assert_eq!(journal.list(query(10)).await.unwrap().entries.len(), 3);
 }
 
-async fn newest_first(journal: impl Journal + Pages) {
+async fn newest_first(maker: impl StoreMaker) {
+    let journal = maker.store();
     assert_eq!(journal.list(query(10)).await.unwrap().entries, []);
-    let mut scripts = threads(&journal, 4).await;
+    let mut scripts = threads(journal, 4).await;
     let order: Vec<ThreadId> = scripts.iter().rev().map(|it| it.thread).collect();
     let page = journal.list(query(10)).await.unwrap();
     assert_eq!(ids(&page), order);
     assert_eq!(page.next, None);
     // A turn makes the oldest thread the newest.
     scripts[0].now = 100_000;
-    scripts[0].turn(&journal, "t", "again").await;
+    scripts[0].turn(journal, "t", "again").await;
     let page = journal.list(query(10)).await.unwrap();
     assert_eq!(ids(&page)[0], scripts[0].thread);
 }
 
-async fn in_every_order(journal: impl Journal + Pages) {
-    let mut scripts = threads(&journal, 3).await;
+async fn in_every_order(maker: impl StoreMaker) {
+    let journal = maker.store();
+    let mut scripts = threads(journal, 3).await;
     // Created as 0 1 2; turns began as 2 0 1; last updated as 1 2 0.
     for (which, began, ended) in [
         (2, 10_000, 50_000),
@@ -80,12 +84,12 @@ async fn in_every_order(journal: impl Journal + Pages) {
     ] {
         let script = &mut scripts[which];
         script.now = began;
-        script.append(&journal, begin_turn("t", "go")).await;
+        script.append(journal, begin_turn("t", "go")).await;
         script.now = ended;
-        script.append(&journal, vec![turn_ended("t")]).await;
+        script.append(journal, vec![turn_ended("t")]).await;
         // Events inside a turn, or about its owner, are no updates.
         script.now = 70_000;
-        script.append(&journal, vec![owned()]).await;
+        script.append(journal, vec![owned()]).await;
     }
     for (order, oldest_first) in [
         (ListOrder::Created, [0, 1, 2]),
@@ -114,8 +118,9 @@ async fn in_every_order(journal: impl Journal + Pages) {
     }
 }
 
-async fn the_way_back_begins_where_the_page_did(journal: impl Journal + Pages) {
-    let scripts = threads(&journal, 7).await;
+async fn the_way_back_begins_where_the_page_did(maker: impl StoreMaker) {
+    let journal = maker.store();
+    let scripts = threads(journal, 7).await;
     assert_eq!(
         journal
             .list(ListQuery {
@@ -138,7 +143,8 @@ async fn the_way_back_begins_where_the_page_did(journal: impl Journal + Pages) {
     assert_eq!(ids(&back), [scripts[4].thread, scripts[5].thread]);
 }
 
-async fn every_filter(journal: impl Journal + Pages) {
+async fn every_filter(maker: impl StoreMaker) {
+    let journal = maker.store();
     let mut scripts = Vec::new();
     for (provider, source, originator, name) in [
         ("one", ThreadSource::Cli, "tui", "Ägäis"),
@@ -157,8 +163,8 @@ async fn every_filter(journal: impl Journal + Pages) {
             it.originator = (!originator.is_empty()).then(|| originator.to_owned());
         }
         let bodies = vec![body, owned(), renamed(name)];
-        script.append(&journal, bodies).await;
-        script.turn(&journal, "t", "first Words").await;
+        script.append(journal, bodies).await;
+        script.turn(journal, "t", "first Words").await;
         scripts.push(script);
     }
     let texts = |texts: &[&str]| texts.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
@@ -287,8 +293,9 @@ async fn every_filter(journal: impl Journal + Pages) {
     }
 }
 
-async fn pages_of_a_list_meet(journal: impl Journal + Pages) {
-    let scripts = threads(&journal, 11).await;
+async fn pages_of_a_list_meet(maker: impl StoreMaker) {
+    let journal = maker.store();
+    let scripts = threads(journal, 11).await;
     let order: Vec<ThreadId> = scripts.iter().rev().map(|it| it.thread).collect();
     for limit in [1, 2, 3, 11, 12] {
         let mut listed = Vec::new();
@@ -306,14 +313,15 @@ async fn pages_of_a_list_meet(journal: impl Journal + Pages) {
     }
 }
 
-async fn archived_threads_have_their_own_list(journal: impl Journal + Pages) {
-    let mut scripts = threads(&journal, 2).await;
+async fn archived_threads_have_their_own_list(maker: impl StoreMaker) {
+    let journal = maker.store();
+    let mut scripts = threads(journal, 2).await;
     let archived = ListQuery {
         archived: true,
         ..query(10)
     };
     scripts[1]
-        .append(&journal, vec![Event::Archived { principal: None }.into()])
+        .append(journal, vec![Event::Archived { principal: None }.into()])
         .await;
     let page = journal.list(query(10)).await.unwrap();
     assert_eq!(ids(&page), [scripts[0].thread]);
@@ -321,13 +329,14 @@ async fn archived_threads_have_their_own_list(journal: impl Journal + Pages) {
     assert_eq!(ids(&page), [scripts[1].thread]);
     assert!(page.entries[0].archived);
     scripts[1]
-        .append(&journal, vec![Event::Unarchived { principal: None }.into()])
+        .append(journal, vec![Event::Unarchived { principal: None }.into()])
         .await;
     assert_eq!(journal.list(archived).await.unwrap().entries, []);
 }
 
-async fn only_those_of_a_folder(journal: impl Journal + Pages) {
-    let scripts = threads(&journal, 7).await;
+async fn only_those_of_a_folder(maker: impl StoreMaker) {
+    let journal = maker.store();
+    let scripts = threads(journal, 7).await;
     let mut query = ListQuery {
         cwds: vec!["/w0".to_owned()],
         ..query(2)
@@ -340,14 +349,15 @@ async fn only_those_of_a_folder(journal: impl Journal + Pages) {
     assert_eq!(second.next, None);
 }
 
-async fn a_summary_is_that_of_the_thread(journal: impl Journal + Pages) {
+async fn a_summary_is_that_of_the_thread(maker: impl StoreMaker) {
+    let journal = maker.store();
     let mut script = ThreadScript::new();
-    script.start(&journal, "/w").await;
-    script.turn(&journal, "t1", "first words").await;
-    script.turn(&journal, "t2", "other words").await;
-    script.append(&journal, vec![renamed("a name")]).await;
-    script.append(&journal, vec![item_started("t", "i")]).await;
-    script.append(&journal, vec![delta("i", 0, "x")]).await;
+    script.start(journal, "/w").await;
+    script.turn(journal, "t1", "first words").await;
+    script.turn(journal, "t2", "other words").await;
+    script.append(journal, vec![renamed("a name")]).await;
+    script.append(journal, vec![item_started("t", "i")]).await;
+    script.append(journal, vec![delta("i", 0, "x")]).await;
     let mut thread = Thread::new();
     let records = journal.read(script.thread, Seq::ZERO, usize::MAX).await;
     for record in records.unwrap() {
@@ -359,11 +369,12 @@ async fn a_summary_is_that_of_the_thread(journal: impl Journal + Pages) {
     assert_eq!(page.entries[0].head, script.head);
 }
 
-async fn a_deleted_thread_is_not_listed(journal: impl Journal + Pages) {
-    let mut scripts = threads(&journal, 3).await;
+async fn a_deleted_thread_is_not_listed(maker: impl StoreMaker) {
+    let journal = maker.store();
+    let mut scripts = threads(journal, 3).await;
     // The thread leaves the list with its `Deleted` event, and stays unlisted after its deletion.
     scripts[1]
-        .append(&journal, vec![Event::Deleted { principal: None }.into()])
+        .append(journal, vec![Event::Deleted { principal: None }.into()])
         .await;
     let rest = [scripts[2].thread, scripts[0].thread];
     assert_eq!(ids(&journal.list(query(10)).await.unwrap()), rest);
@@ -373,10 +384,11 @@ async fn a_deleted_thread_is_not_listed(journal: impl Journal + Pages) {
     assert_eq!(ids(&page), [scripts[0].thread]);
 }
 
-async fn a_copy_is_listed_once_it_is_its_own(journal: impl Journal + Pages) {
+async fn a_copy_is_listed_once_it_is_its_own(maker: impl StoreMaker) {
+    let journal = maker.store();
     let mut script = ThreadScript::new();
-    let mut records = script.start(&journal, "/w").await;
-    records.extend(script.turn(&journal, "t1", "one").await);
+    let mut records = script.start(journal, "/w").await;
+    records.extend(script.turn(journal, "t1", "one").await);
     let mut copy = ThreadScript {
         thread: ThreadId::mint(),
         ..script.clone()
@@ -386,7 +398,7 @@ async fn a_copy_is_listed_once_it_is_its_own(journal: impl Journal + Pages) {
     let page = journal.list(query(10)).await.unwrap();
     assert_eq!(ids(&page), [script.thread]);
     let forked = forked(copy.thread, script.thread, script.head, 1);
-    copy.append(&journal, vec![forked]).await;
+    copy.append(journal, vec![forked]).await;
     let page = journal.list(query(10)).await.unwrap();
     let mut both = [script.thread, copy.thread];
     both.sort_by(|one, other| other.cmp(one));
@@ -397,7 +409,8 @@ async fn a_copy_is_listed_once_it_is_its_own(journal: impl Journal + Pages) {
     assert_eq!(page.entries[0].cwd, "/fork");
 }
 
-async fn an_invalid_cursor_is_rejected(journal: impl Journal + Pages) {
+async fn an_invalid_cursor_is_rejected(maker: impl StoreMaker) {
+    let journal = maker.store();
     for cursor in ["", "x", "r1.x", "rx.y", "r99999999999999999999.1", "==r1"] {
         let query = ListQuery {
             cursor: Some(cursor.to_owned()),

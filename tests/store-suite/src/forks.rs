@@ -3,15 +3,13 @@
 use raddle_core::ports::{ForkError, Journal, PageQuery, Pages, ReadError};
 use raddle_core::{Base, Class, Record, Seq, Thread, ThreadId};
 
-use super::reading::deltas;
+use crate::reading::deltas;
 use crate::records::{
     ThreadScript, begin_turn, completed, delta, forked, item_started, renamed, saved,
 };
+use crate::{Handles, StoreMaker};
 
-mod deleting;
-mod views;
-
-super::for_each_journal!(
+suite!(forks, on one handle and on two:
     a_fork_begins_with_the_same_records,
     invalid_forks_are_rejected,
     each_goes_on_by_itself,
@@ -25,12 +23,12 @@ super::for_each_journal!(
     a_fork_has_its_own_fence,
 );
 
-async fn all(journal: &impl Journal, thread: ThreadId) -> Vec<Record> {
+pub(crate) async fn all(journal: &impl Journal, thread: ThreadId) -> Vec<Record> {
     journal.read(thread, Seq::ZERO, usize::MAX).await.unwrap()
 }
 
 /// Checks that the thread equals one with the same records that was written in one append.
-async fn check_like_plain_thread(journal: &(impl Journal + Pages), thread: ThreadId) {
+pub(crate) async fn check_like_plain_thread(journal: &(impl Journal + Pages), thread: ThreadId) {
     let records = all(journal, thread).await;
     let copy = ThreadId::mint();
     let copied = journal.append(copy, Seq::ZERO, &records, Class::Power);
@@ -84,7 +82,7 @@ async fn check_like_plain_thread(journal: &(impl Journal + Pages), thread: Threa
     journal.delete(copy).await.unwrap();
 }
 
-fn fold(records: &[Record]) -> Thread {
+pub(crate) fn fold(records: &[Record]) -> Thread {
     let mut thread = Thread::new();
     for record in records {
         thread.apply(record);
@@ -93,7 +91,7 @@ fn fold(records: &[Record]) -> Thread {
 }
 
 /// Creates a thread with this many turns, `t1` and so on.
-async fn with_turns(journal: &impl Journal, count: usize) -> ThreadScript {
+pub(crate) async fn with_turns(journal: &impl Journal, count: usize) -> ThreadScript {
     let mut script = ThreadScript::new();
     script.start(journal, "/w").await;
     for turn in 1..=count {
@@ -102,93 +100,100 @@ async fn with_turns(journal: &impl Journal, count: usize) -> ThreadScript {
     script
 }
 
-fn upto(records: &[Record], at: Seq) -> Vec<Record> {
+pub(crate) fn upto(records: &[Record], at: Seq) -> Vec<Record> {
     let first = records.iter().take_while(|it| it.seq <= at);
     first.cloned().collect()
 }
 
-async fn a_fork_begins_with_the_same_records(journal: impl Journal + Pages) {
-    let script = with_turns(&journal, 3).await;
-    let whole = all(&journal, script.thread).await;
+async fn a_fork_begins_with_the_same_records(handles: Handles<impl StoreMaker>) {
+    let (journal, other) = (handles.first(), handles.second());
+    let script = with_turns(journal, 3).await;
+    let whole = all(journal, script.thread).await;
     for at in 1..=script.head.0 {
-        let fork = script.fork(&journal, Seq(at)).await;
+        let fork = script.fork(other, Seq(at)).await;
         let shared = upto(&whole, Seq(at));
-        assert_eq!(all(&journal, fork.thread).await, shared);
+        for journal in [journal, other] {
+            assert_eq!(all(journal, fork.thread).await, shared);
+            assert_eq!(journal.head(fork.thread).await, Ok(fork.head));
+        }
         assert_eq!(Some(fork.head), shared.last().map(|it| it.seq));
-        assert_eq!(journal.head(fork.thread).await, Ok(fork.head));
-        check_like_plain_thread(&journal, fork.thread).await;
+        check_like_plain_thread(journal, fork.thread).await;
     }
-    assert_eq!(all(&journal, script.thread).await, whole);
+    assert_eq!(all(other, script.thread).await, whole);
 }
 
-async fn invalid_forks_are_rejected(journal: impl Journal) {
-    let script = with_turns(&journal, 1).await;
-    let other = with_turns(&journal, 1).await;
-    let before = all(&journal, other.thread).await;
+async fn invalid_forks_are_rejected(handles: Handles<impl StoreMaker>) {
+    let (journal, forker) = (handles.first(), handles.second());
+    let script = with_turns(journal, 1).await;
+    let other = with_turns(journal, 1).await;
+    let before = all(journal, other.thread).await;
     for to in [other.thread, script.thread] {
-        let result = journal.fork(script.thread, script.head, to).await;
+        let result = forker.fork(script.thread, script.head, to).await;
         assert_eq!(result, Err(ForkError::Taken));
     }
     let to = ThreadId::mint();
-    let beyond = journal.fork(script.thread, script.head.next(), to).await;
+    let beyond = forker.fork(script.thread, script.head.next(), to).await;
     assert_eq!(beyond, Err(ForkError::Beyond { head: script.head }));
     for at in [Seq::ZERO, Seq(1)] {
-        let missing = journal.fork(ThreadId::mint(), at, to).await;
+        let missing = forker.fork(ThreadId::mint(), at, to).await;
         assert_eq!(missing, Err(ForkError::Read(ReadError::NotFound)));
     }
     journal.delete(script.thread).await.unwrap();
-    let deleted = journal.fork(script.thread, Seq(1), to).await;
+    let deleted = forker.fork(script.thread, Seq(1), to).await;
     assert_eq!(deleted, Err(ForkError::Read(ReadError::NotFound)));
-    assert_eq!(journal.head(to).await, Ok(Seq::ZERO));
+    assert_eq!(forker.head(to).await, Ok(Seq::ZERO));
     assert_eq!(
-        journal.read(to, Seq::ZERO, 1).await,
+        forker.read(to, Seq::ZERO, 1).await,
         Err(ReadError::NotFound)
     );
-    assert_eq!(all(&journal, other.thread).await, before);
+    assert_eq!(all(journal, other.thread).await, before);
 }
 
-async fn each_goes_on_by_itself(journal: impl Journal + Pages) {
-    let mut script = with_turns(&journal, 2).await;
-    let mut fork = script.fork(&journal, script.head).await;
-    let shared = all(&journal, script.thread).await;
+async fn each_goes_on_by_itself(handles: Handles<impl StoreMaker>) {
+    let (journal, other) = (handles.first(), handles.second());
+    let mut script = with_turns(journal, 2).await;
+    let mut fork = script.fork(other, script.head).await;
+    let shared = all(journal, script.thread).await;
     let started = forked(fork.thread, script.thread, fork.head, 2);
-    let mut ours = fork.append(&journal, vec![started]).await;
+    let mut ours = fork.append(other, vec![started]).await;
     // The same numbers have different records in each.
-    let theirs = script.append(&journal, vec![renamed("parent")]).await;
-    ours.extend(fork.append(&journal, vec![renamed("fork")]).await);
+    let theirs = script.append(journal, vec![renamed("parent")]).await;
+    ours.extend(fork.append(other, vec![renamed("fork")]).await);
     assert_eq!(
-        all(&journal, fork.thread).await,
+        all(journal, fork.thread).await,
         [shared.clone(), ours].concat()
     );
-    assert_eq!(
-        all(&journal, script.thread).await,
-        [shared, theirs].concat()
-    );
-    script.turn(&journal, "t3", "parent").await;
-    fork.turn(&journal, "t3", "fork").await;
+    assert_eq!(all(journal, script.thread).await, [shared, theirs].concat());
+    script.turn(journal, "t3", "parent").await;
+    fork.turn(other, "t3", "fork").await;
     for thread in [script.thread, fork.thread] {
-        check_like_plain_thread(&journal, thread).await;
+        check_like_plain_thread(journal, thread).await;
+        check_like_plain_thread(other, thread).await;
     }
 }
 
-async fn a_fork_of_a_fork(journal: impl Journal + Pages) {
-    let mut script = with_turns(&journal, 2).await;
+async fn a_fork_of_a_fork(handles: Handles<impl StoreMaker>) {
+    let (journal, other) = (handles.first(), handles.second());
+    let mut script = with_turns(journal, 2).await;
     let mut generations = vec![];
-    for generation in 0..4 {
-        let mut fork = script.fork(&journal, script.head).await;
+    // Each generation is forked and continued by another node than the one before.
+    for (generation, (journal, other)) in
+        (0..4).zip([(journal, other), (other, journal)].into_iter().cycle())
+    {
+        let mut fork = script.fork(other, script.head).await;
         let started = forked(fork.thread, script.thread, fork.head, 2);
-        fork.append(&journal, vec![started]).await;
-        fork.turn(&journal, &format!("g{generation}"), "go").await;
+        fork.append(other, vec![started]).await;
+        fork.turn(other, &format!("g{generation}"), "go").await;
         // Later records of the parent do not affect the fork.
-        script.turn(&journal, "later", "go").await;
+        script.turn(journal, "later", "go").await;
         generations.push(script);
         script = fork;
     }
     generations.push(script);
     for script in &generations {
-        check_like_plain_thread(&journal, script.thread).await;
+        check_like_plain_thread(journal, script.thread).await;
     }
-    let last = all(&journal, generations[4].thread).await;
+    let last = all(journal, generations[4].thread).await;
     let text = format!("{last:?}");
     for generation in 0..4 {
         assert!(text.contains(&format!("\"g{generation}\"")));
@@ -196,37 +201,40 @@ async fn a_fork_of_a_fork(journal: impl Journal + Pages) {
     assert!(!text.contains("later"));
 }
 
-async fn a_fork_within_shared_records(journal: impl Journal + Pages) {
-    let script = with_turns(&journal, 3).await;
-    let whole = all(&journal, script.thread).await;
-    let mut fork = script.fork(&journal, script.head).await;
-    fork.turn(&journal, "own", "go").await;
+async fn a_fork_within_shared_records(handles: Handles<impl StoreMaker>) {
+    let (journal, other) = (handles.first(), handles.second());
+    let script = with_turns(journal, 3).await;
+    let whole = all(journal, script.thread).await;
+    let mut fork = script.fork(other, script.head).await;
+    fork.turn(other, "own", "go").await;
     for at in [Seq(3), Seq(script.head.0 - 1), script.head] {
-        let again = fork.fork(&journal, at).await;
-        assert_eq!(all(&journal, again.thread).await, upto(&whole, at));
-        check_like_plain_thread(&journal, again.thread).await;
+        let again = fork.fork(journal, at).await;
+        assert_eq!(all(journal, again.thread).await, upto(&whole, at));
+        check_like_plain_thread(journal, again.thread).await;
     }
-    let own = fork.fork(&journal, script.head.next()).await;
+    let own = fork.fork(journal, script.head.next()).await;
     assert_eq!(own.head, script.head.next());
     journal.delete(fork.thread).await.unwrap();
-    journal.delete(script.thread).await.unwrap();
-    assert_eq!(upto(&all(&journal, own.thread).await, script.head), whole);
-    check_like_plain_thread(&journal, own.thread).await;
+    other.delete(script.thread).await.unwrap();
+    assert_eq!(upto(&all(journal, own.thread).await, script.head), whole);
+    check_like_plain_thread(journal, own.thread).await;
 }
 
-async fn a_fork_before_everything(journal: impl Journal) {
-    let script = with_turns(&journal, 1).await;
-    let mut fork = script.fork(&journal, Seq::ZERO).await;
+async fn a_fork_before_everything(handles: Handles<impl StoreMaker>) {
+    let (journal, other) = (handles.first(), handles.second());
+    let script = with_turns(journal, 1).await;
+    let mut fork = script.fork(other, Seq::ZERO).await;
     assert_eq!(fork.head, Seq::ZERO);
-    assert_eq!(all(&journal, fork.thread).await, []);
+    assert_eq!(all(journal, fork.thread).await, []);
     let again = journal.fork(script.thread, Seq(1), fork.thread).await;
     assert_eq!(again, Err(ForkError::Taken));
-    let records = fork.start(&journal, "/w").await;
-    assert_eq!(all(&journal, fork.thread).await, records);
+    let records = fork.start(other, "/w").await;
+    assert_eq!(all(journal, fork.thread).await, records);
 }
 
-async fn a_fork_where_numbers_were_skipped(journal: impl Journal + Pages) {
-    let mut script = with_turns(&journal, 1).await;
+async fn a_fork_where_numbers_were_skipped(handles: Handles<impl StoreMaker>) {
+    let (journal, other) = (handles.first(), handles.second());
+    let mut script = with_turns(journal, 1).await;
     let last = script.head;
     let mut ahead = ThreadScript {
         head: last.plus(1000),
@@ -237,48 +245,53 @@ async fn a_fork_where_numbers_were_skipped(journal: impl Journal + Pages) {
     assert_eq!(appended.await, Ok(ahead.head));
     script.head = ahead.head;
     for at in [last.next(), last.plus(999)] {
-        let mut fork = script.fork(&journal, at).await;
+        let mut fork = script.fork(other, at).await;
         assert_eq!(fork.head, last);
         // Its own records may have numbers below the requested one.
-        fork.turn(&journal, "t2", "in the gap").await;
-        check_like_plain_thread(&journal, fork.thread).await;
-        let again = fork.fork(&journal, fork.head).await;
+        fork.turn(other, "t2", "in the gap").await;
+        check_like_plain_thread(other, fork.thread).await;
+        let again = fork.fork(journal, fork.head).await;
         assert_eq!(
-            all(&journal, again.thread).await,
-            all(&journal, fork.thread).await
+            all(journal, again.thread).await,
+            all(journal, fork.thread).await
         );
     }
 }
 
-async fn bases_before_and_after_the_fork_point(journal: impl Journal) {
-    let mut script = with_turns(&journal, 1).await;
+async fn bases_before_and_after_the_fork_point(handles: Handles<impl StoreMaker>) {
+    let (journal, other) = (handles.first(), handles.second());
+    let mut script = with_turns(journal, 1).await;
     let mut bases = Vec::new();
     for turn in ["t2", "t3"] {
-        let base = Base::of(&fold(&all(&journal, script.thread).await));
+        let base = Base::of(&fold(&all(journal, script.thread).await));
         journal
             .save_base(script.thread, base.clone())
             .await
             .unwrap();
         bases.push(base);
-        script.turn(&journal, turn, "go").await;
+        script.turn(journal, turn, "go").await;
     }
     let heads: Vec<Seq> = bases.iter().map(|it| it.thread.head()).collect();
     // The fork has only the bases up to the fork point.
-    let between = script.fork(&journal, Seq(heads[1].0 - 1)).await;
-    let newest = async |thread, at| journal.base(thread, at).await.unwrap();
+    let between = script.fork(other, Seq(heads[1].0 - 1)).await;
+    let newest = async |thread, at| {
+        let base = journal.base(thread, at).await.unwrap();
+        assert_eq!(base, other.base(thread, at).await.unwrap());
+        base
+    };
     assert_eq!(newest(between.thread, None).await, Some(bases[0].clone()));
-    let at_one = script.fork(&journal, heads[1]).await;
+    let at_one = script.fork(other, heads[1]).await;
     assert_eq!(newest(at_one.thread, None).await, Some(bases[1].clone()));
-    let mut fork = script.fork(&journal, script.head).await;
+    let mut fork = script.fork(other, script.head).await;
     // A base of the fork for shared records exists beside its parent's.
     let fork_point = fork.head;
-    let own = Base::of(&fold(&all(&journal, fork.thread).await));
-    journal.save_base(fork.thread, own.clone()).await.unwrap();
+    let own = Base::of(&fold(&all(journal, fork.thread).await));
+    other.save_base(fork.thread, own.clone()).await.unwrap();
     assert_eq!(newest(fork.thread, None).await, Some(own.clone()));
     assert_eq!(newest(script.thread, None).await, Some(bases[1].clone()));
-    fork.turn(&journal, "own", "go").await;
-    let late = Base::of(&fold(&all(&journal, fork.thread).await));
-    journal.save_base(fork.thread, late.clone()).await.unwrap();
+    fork.turn(other, "own", "go").await;
+    let late = Base::of(&fold(&all(journal, fork.thread).await));
+    other.save_base(fork.thread, late.clone()).await.unwrap();
     for (at, base) in [
         (None, Some(&late)),
         (Some(fork_point), Some(&own)),
@@ -294,62 +307,69 @@ async fn bases_before_and_after_the_fork_point(journal: impl Journal) {
         Some(bases[1].clone())
     );
     let opened = newest(fork.thread, None).await.unwrap().thread;
-    assert_eq!(opened, fold(&all(&journal, fork.thread).await));
+    assert_eq!(opened, fold(&all(journal, fork.thread).await));
 }
 
-async fn open_text_is_in_both(journal: impl Journal + Pages) {
-    let mut script = with_turns(&journal, 1).await;
-    script.append(&journal, vec![item_started("t2", "i")]).await;
-    script.append(&journal, vec![delta("i", 0, "ab")]).await;
+async fn open_text_is_in_both(handles: Handles<impl StoreMaker>) {
+    let (journal, other) = (handles.first(), handles.second());
+    let mut script = with_turns(journal, 1).await;
+    script.append(journal, vec![item_started("t2", "i")]).await;
+    script.append(journal, vec![delta("i", 0, "ab")]).await;
     let at = script.head;
-    script.append(&journal, vec![delta("i", 2, "cd")]).await;
-    let mut early = script.fork(&journal, at).await;
+    script.append(journal, vec![delta("i", 2, "cd")]).await;
+    let mut early = script.fork(other, at).await;
     assert_eq!(early.head, at);
-    let mut late = script.fork(&journal, script.head).await;
-    let text = async |thread| deltas(&all(&journal, thread).await).concat();
+    let mut late = script.fork(other, script.head).await;
+    let text = async |thread| {
+        let text = deltas(&all(journal, thread).await).concat();
+        assert_eq!(text, deltas(&all(other, thread).await).concat());
+        text
+    };
     assert_eq!(text(early.thread).await, "ab");
     assert_eq!(text(late.thread).await, "abcd");
-    early.append(&journal, vec![delta("i", 2, "xy")]).await;
+    early.append(other, vec![delta("i", 2, "xy")]).await;
     script
-        .append(&journal, vec![completed("t2", "i", "abcd")])
+        .append(journal, vec![completed("t2", "i", "abcd")])
         .await;
     assert_eq!(text(script.thread).await, "");
     assert_eq!(text(early.thread).await, "abxy");
-    late.append(&journal, vec![saved("i", "abcd")]).await;
-    late.append(&journal, vec![delta("i", 4, "ef")]).await;
-    let mut again = late.fork(&journal, late.head).await;
+    late.append(other, vec![saved("i", "abcd")]).await;
+    late.append(other, vec![delta("i", 4, "ef")]).await;
+    let mut again = late.fork(journal, late.head).await;
     assert_eq!(text(late.thread).await, "ef");
     assert_eq!(text(again.thread).await, "ef");
     again
-        .append(&journal, vec![completed("t2", "i", "all")])
+        .append(journal, vec![completed("t2", "i", "all")])
         .await;
     journal.delete(script.thread).await.unwrap();
     journal.delete(late.thread).await.unwrap();
     assert_eq!(text(early.thread).await, "abxy");
     assert_eq!(text(again.thread).await, "");
     for thread in [early.thread, again.thread] {
-        check_like_plain_thread(&journal, thread).await;
+        check_like_plain_thread(journal, thread).await;
     }
 }
 
-async fn settled_text_may_be_gone(journal: impl Journal) {
-    let mut script = with_turns(&journal, 1).await;
-    let started = script.append(&journal, vec![item_started("t2", "i")]).await;
-    script.append(&journal, vec![delta("i", 0, "ab")]).await;
+async fn settled_text_may_be_gone(handles: Handles<impl StoreMaker>) {
+    let (journal, other) = (handles.first(), handles.second());
+    let mut script = with_turns(journal, 1).await;
+    let started = script.append(journal, vec![item_started("t2", "i")]).await;
+    script.append(journal, vec![delta("i", 0, "ab")]).await;
     let at = script.head;
     script
-        .append(&journal, vec![completed("t2", "i", "ab")])
+        .append(journal, vec![completed("t2", "i", "ab")])
         .await;
-    let mut fork = script.fork(&journal, at).await;
+    let mut fork = script.fork(other, at).await;
     assert!(fork.head == at || fork.head == started[0].seq);
     assert_eq!(journal.head(fork.thread).await, Ok(fork.head));
-    fork.append(&journal, vec![renamed("on")]).await;
+    fork.append(other, vec![renamed("on")]).await;
 }
 
-async fn a_fork_has_its_own_fence(journal: impl Journal) {
-    let mut script = with_turns(&journal, 2).await;
+async fn a_fork_has_its_own_fence(handles: Handles<impl StoreMaker>) {
+    let (journal, other) = (handles.first(), handles.second());
+    let mut script = with_turns(journal, 2).await;
     let at = Seq(script.head.0 - 1);
-    let mut fork = script.fork(&journal, at).await;
+    let mut fork = script.fork(other, at).await;
     // A writer that knows the parent's head does not know the fork's.
     let records = script.clone().records(vec![renamed("stale")]);
     let class = Class::Power;
@@ -357,8 +377,8 @@ async fn a_fork_has_its_own_fence(journal: impl Journal) {
         .append(fork.thread, script.head, &records, class)
         .await;
     assert_eq!(stale, Err(raddle_core::ports::AppendError::Conflict));
-    let ours = fork.append(&journal, vec![renamed("fork")]).await;
-    let theirs = script.append(&journal, vec![renamed("parent")]).await;
+    let ours = fork.append(other, vec![renamed("fork")]).await;
+    let theirs = script.append(journal, vec![renamed("parent")]).await;
     let rest = journal.read(fork.thread, at, usize::MAX).await;
     assert_eq!(rest, Ok(ours));
     let rest = journal.read(script.thread, at.next(), usize::MAX).await;

@@ -1,14 +1,13 @@
 //! Search finds the text of conversations, newest thread first.
 
-use std::time::Instant;
-
 use raddle_core::ports::{Journal, ListQuery, Pages, ReadError};
 use raddle_core::{Event, RecordBody, Seq, ThreadId};
 
-use super::lists::{ids, query, threads};
+use crate::StoreMaker;
+use crate::lists::{ids, query, threads};
 use crate::records::{ThreadScript, forked, renamed};
 
-super::for_each_journal!(
+suite!(search:
     threads_that_hold_a_text,
     texts_that_match_nothing,
     letters_that_are_everywhere,
@@ -16,7 +15,11 @@ super::for_each_journal!(
 );
 
 /// Returns all threads that contain a text, page by page.
-async fn pages_of(journal: &impl Pages, text: &str, mut query: ListQuery) -> Vec<ThreadId> {
+pub(crate) async fn pages_of(
+    journal: &impl Pages,
+    text: &str,
+    mut query: ListQuery,
+) -> Vec<ThreadId> {
     let mut matches = Vec::new();
     loop {
         let page = journal
@@ -32,23 +35,26 @@ async fn pages_of(journal: &impl Pages, text: &str, mut query: ListQuery) -> Vec
     }
 }
 
-/// Searches until the expected threads are found, because the index lags behind.
-async fn check_search(journal: &impl Pages, text: &str, query: ListQuery, expected: &[ThreadId]) {
-    let deadline = Instant::now() + super::LAG_MAX;
-    let mut matches = pages_of(journal, text, query.clone()).await;
-    while matches != expected && Instant::now() < deadline {
-        matches = pages_of(journal, text, query.clone()).await;
-    }
+/// Searches once the index is up to date.
+async fn check_search(
+    maker: &impl StoreMaker,
+    text: &str,
+    query: ListQuery,
+    expected: &[ThreadId],
+) {
+    maker.settle().await;
+    let matches = pages_of(maker.store(), text, query.clone()).await;
     assert_eq!(matches, expected, "{text} {query:?}");
 }
 
-async fn threads_that_hold_a_text(journal: impl Journal + Pages) {
-    let mut scripts = threads(&journal, 3).await;
+async fn threads_that_hold_a_text(maker: impl StoreMaker) {
+    let journal = maker.store();
+    let mut scripts = threads(journal, 3).await;
     scripts[0].now = 10_000;
-    scripts[0].turn(&journal, "t", "Where is the Ägäis?").await;
+    scripts[0].turn(journal, "t", "Where is the Ägäis?").await;
     scripts[1].now = 20_000;
-    scripts[1].turn(&journal, "t", "a needle in the hay").await;
-    scripts[2].append(&journal, vec![renamed("Needles")]).await;
+    scripts[1].turn(journal, "t", "a needle in the hay").await;
+    scripts[2].append(journal, vec![renamed("Needles")]).await;
     let [first, second, third] = [0, 1, 2].map(|at| scripts[at].thread);
     for (text, expected) in [
         ("needle", vec![second, third]),
@@ -57,19 +63,20 @@ async fn threads_that_hold_a_text(journal: impl Journal + Pages) {
         ("\"in\" the", vec![]),
         ("nothing of it", vec![]),
     ] {
-        check_search(&journal, text, query(10), &expected).await;
+        check_search(&maker, text, query(10), &expected).await;
     }
     journal.delete(second).await.unwrap();
-    check_search(&journal, "needle", query(10), &[third]).await;
+    check_search(&maker, "needle", query(10), &[third]).await;
 }
 
-async fn texts_that_match_nothing(journal: impl Journal + Pages) {
-    let mut scripts = threads(&journal, 1).await;
+async fn texts_that_match_nothing(maker: impl StoreMaker) {
+    let journal = maker.store();
+    let mut scripts = threads(journal, 1).await;
     let long = "so on and ".repeat(30);
     let name = renamed(&format!("a\0b {long}"));
-    scripts[0].append(&journal, vec![name]).await;
+    scripts[0].append(journal, vec![name]).await;
     let matching = [scripts[0].thread];
-    check_search(&journal, "so on", query(10), &matching).await;
+    check_search(&maker, "so on", query(10), &matching).await;
     for (text, expected) in [
         // Too short to search for.
         ("so", &matching[..0]),
@@ -89,10 +96,11 @@ async fn texts_that_match_nothing(journal: impl Journal + Pages) {
 }
 
 /// A text of common trigrams is searched in another way.
-async fn letters_that_are_everywhere(journal: impl Journal + Pages) {
-    let mut scripts = threads(&journal, 9).await;
+async fn letters_that_are_everywhere(maker: impl StoreMaker) {
+    let journal = maker.store();
+    let mut scripts = threads(journal, 9).await;
     let renames: Vec<RecordBody> = (0..2_100).map(|_| renamed("a needle in the hay")).collect();
-    scripts[4].append(&journal, renames).await;
+    scripts[4].append(journal, renames).await;
     for (at, name) in [
         (1, "needle hay"),
         (2, "some needle"),
@@ -101,14 +109,14 @@ async fn letters_that_are_everywhere(journal: impl Journal + Pages) {
         (7, "NEEDLE HAY, and more"),
         (8, "the hay"),
     ] {
-        scripts[at].append(&journal, vec![renamed(name)]).await;
+        scripts[at].append(journal, vec![renamed(name)]).await;
     }
     scripts[7]
-        .append(&journal, vec![Event::Archived { principal: None }.into()])
+        .append(journal, vec![Event::Archived { principal: None }.into()])
         .await;
     // One fork shares the matching record, the other only those before it, and both are the newest.
-    let early = fork(&journal, &scripts[5], Seq(2), 90_000).await;
-    let late = fork(&journal, &scripts[5], scripts[5].head, 91_000).await;
+    let early = fork(journal, &scripts[5], Seq(2), 90_000).await;
+    let late = fork(journal, &scripts[5], scripts[5].head, 91_000).await;
     let id = |at: usize| scripts[at].thread;
     let cwd = |cwd: &str, limit| ListQuery {
         cwds: vec![cwd.to_owned()],
@@ -134,13 +142,13 @@ async fn letters_that_are_everywhere(journal: impl Journal + Pages) {
             ("needle", cwd("/fork", limit), vec![late]),
             ("needle", cwd("/nowhere", limit), vec![]),
         ] {
-            check_search(&journal, text, query, &expected).await;
+            check_search(&maker, text, query, &expected).await;
         }
     }
     journal.delete(id(5)).await.unwrap();
-    check_search(&journal, "needle hay", query(2), &[late, id(1)]).await;
+    check_search(&maker, "needle hay", query(2), &[late, id(1)]).await;
     journal.delete(late).await.unwrap();
-    check_search(&journal, "needle hay", query(2), &[id(1)]).await;
+    check_search(&maker, "needle hay", query(2), &[id(1)]).await;
     journal.delete(early).await.unwrap();
 }
 
@@ -152,7 +160,8 @@ async fn fork(journal: &impl Journal, from: &ThreadScript, at: Seq, now: i64) ->
     fork.thread
 }
 
-async fn a_search_with_an_invalid_cursor_is_rejected(journal: impl Pages) {
+async fn a_search_with_an_invalid_cursor_is_rejected(maker: impl StoreMaker) {
+    let journal = maker.store();
     for text in ["needle", "no"] {
         let query = ListQuery {
             cursor: Some("x".to_owned()),

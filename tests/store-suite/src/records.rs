@@ -1,10 +1,15 @@
 //! Records as a writer would append them.
+#![expect(
+    missing_docs,
+    reason = "a function is named after the record that it returns"
+)]
 
-use raddle_core::ports::{AppendError, Journal};
+use raddle_core::ports::{AppendError, Journal, ListScope};
 use raddle_core::{
-    AgentMessage, Class, Delta, Epoch, Event, Forked, IdempotencyKey, Input, InputAccepted, Item,
-    ItemBody, ItemCompleted, ItemPart, ItemSaved, ItemStarted, ItemStatus, Owned, PartText, Record,
-    RecordBody, Remembered, Renamed, Reverted, Seq, Settings, Span, ThreadId, ThreadSource,
+    AgentMessage, Ask, Blob, Class, Delta, Epoch, Event, Forked, IdempotencyKey, Image, Input,
+    InputAccepted, Item, ItemBody, ItemCompleted, ItemPart, ItemSaved, ItemStarted, ItemStatus,
+    Owned, PartText, Record, RecordBody, Remembered, Renamed, RequestNumber, RequestOpened,
+    RequestResolved, Resolution, Reverted, Seq, Settings, Span, ThreadId, ThreadSource,
     ThreadStarted, Timestamp, TurnEnd, TurnEnded, TurnId, TurnKind, TurnStarted, UserMessage,
 };
 
@@ -14,6 +19,12 @@ pub struct ThreadScript {
     pub thread: ThreadId,
     pub head: Seq,
     pub now: i64,
+}
+
+impl Default for ThreadScript {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl ThreadScript {
@@ -59,6 +70,12 @@ impl ThreadScript {
         self.append(journal, bodies).await
     }
 
+    /// Starts the thread for a principal of a tenant.
+    pub async fn start_by(&mut self, journal: &impl Journal, cwd: &str, by: &ListScope) {
+        let bodies = vec![started_by(self.thread, cwd, by), owned()];
+        self.append(journal, bodies).await;
+    }
+
     /// Forks this thread at a number.
     pub async fn fork(&self, journal: &impl Journal, at: Seq) -> Self {
         let to = ThreadId::mint();
@@ -92,10 +109,15 @@ pub fn class_of(records: &[Record]) -> Class {
 }
 
 pub fn started(thread: ThreadId, cwd: &str) -> RecordBody {
+    started_by(thread, cwd, &ListScope::default())
+}
+
+/// Returns the first record of a thread that a principal of a tenant starts.
+pub fn started_by(thread: ThreadId, cwd: &str, by: &ListScope) -> RecordBody {
     Event::ThreadStarted(ThreadStarted {
         thread,
-        tenant: None,
-        principal: None,
+        tenant: by.tenant.clone(),
+        principal: by.principal.clone(),
         source: ThreadSource::Cli,
         originator: None,
         label: None,
@@ -111,16 +133,25 @@ pub fn started(thread: ThreadId, cwd: &str) -> RecordBody {
     .into()
 }
 
+/// Returns the first record of the node `one`.
 pub fn owned() -> RecordBody {
+    owned_by("one", 1)
+}
+
+pub fn owned_by(node: &str, epoch: u64) -> RecordBody {
     Event::Owned(Owned {
-        epoch: Epoch(1),
-        node: "one".to_owned(),
+        epoch: Epoch(epoch),
+        node: node.to_owned(),
         found: Seq::ZERO,
         reserved: Seq(10_000),
         level: raddle_core::LEVEL,
         version: String::new(),
     })
     .into()
+}
+
+pub fn released() -> RecordBody {
+    Event::Released {}.into()
 }
 
 pub fn begin_turn(turn: &str, text: &str) -> Vec<RecordBody> {
@@ -217,6 +248,29 @@ pub fn completed(turn: &str, id: &str, text: &str) -> RecordBody {
     .into()
 }
 
+pub fn request_opened(turn: &str, item: &str, request: u64) -> RecordBody {
+    Event::RequestOpened(RequestOpened {
+        request: RequestNumber(request),
+        turn: turn.into(),
+        item: item.into(),
+        ask: Ask::ClientTool {},
+        expires_at: None,
+        digest: None,
+        files: Vec::new(),
+        approve_on_timeout: false,
+    })
+    .into()
+}
+
+pub fn request_resolved(request: u64) -> RecordBody {
+    Event::RequestResolved(RequestResolved {
+        request: RequestNumber(request),
+        resolution: Resolution::Withdrawn {},
+        grant: None,
+    })
+    .into()
+}
+
 pub fn renamed(name: &str) -> RecordBody {
     let name = Some(name.to_owned());
     Event::Renamed(Renamed {
@@ -278,4 +332,24 @@ pub fn forked(thread: ThreadId, from: ThreadId, at: Seq, turns: u64) -> RecordBo
         ephemeral: false,
     })
     .into()
+}
+
+/// Returns a record that refers to a blob.
+pub fn record_with_blob(blob: &Blob) -> RecordBody {
+    let image = Image::Blob(blob.clone());
+    let input = Input::Image {
+        image,
+        detail: None,
+        path: None,
+    };
+    let message = UserMessage {
+        input: vec![input],
+        client_id: None,
+    };
+    let accepted = InputAccepted {
+        turn: "t".into(),
+        item: item("i", ItemBody::UserMessage(message), ItemStatus::Completed),
+        principal: None,
+    };
+    Event::InputAccepted(accepted).into()
 }

@@ -5,9 +5,10 @@ use raddle_core::ports::{
 };
 use raddle_core::{Seq, ThreadId, TurnEnd, TurnId};
 
+use crate::StoreMaker;
 use crate::records::{ThreadScript, begin_turn, completed, reverted};
 
-super::for_each_journal!(
+suite!(turns:
     turns_in_both_directions,
     items_in_both_directions,
     items_of_one_turn,
@@ -83,17 +84,18 @@ async fn thread(journal: &impl Journal, turns: usize) -> ThreadScript {
     script
 }
 
-async fn turns_in_both_directions(journal: impl Journal + Pages) {
+async fn turns_in_both_directions(maker: impl StoreMaker) {
+    let journal = maker.store();
     // Another thread's rows are stored before and after these.
-    thread(&journal, 2).await;
-    let mut script = thread(&journal, 3).await;
-    thread(&journal, 2).await;
+    thread(journal, 2).await;
+    let mut script = thread(journal, 3).await;
+    thread(journal, 2).await;
     let from = script.head.next();
-    script.append(&journal, begin_turn("t4", "still on")).await;
+    script.append(journal, begin_turn("t4", "still on")).await;
     for limit in [1, 2, 3, 4, 5] {
-        let forwards = all_turns(&journal, script.thread, limit, false).await;
+        let forwards = all_turns(journal, script.thread, limit, false).await;
         assert_eq!(names(&forwards), ["t1", "t2", "t3", "t4"]);
-        let backwards = all_turns(&journal, script.thread, limit, true).await;
+        let backwards = all_turns(journal, script.thread, limit, true).await;
         assert_eq!(names(&backwards), ["t4", "t3", "t2", "t1"]);
         assert_eq!(forwards[3].from, from);
         assert_eq!(forwards[3].ended, None);
@@ -103,34 +105,37 @@ async fn turns_in_both_directions(journal: impl Journal + Pages) {
     }
 }
 
-async fn items_in_both_directions(journal: impl Journal + Pages) {
-    thread(&journal, 1).await;
-    let script = thread(&journal, 2).await;
-    thread(&journal, 1).await;
+async fn items_in_both_directions(maker: impl StoreMaker) {
+    let journal = maker.store();
+    thread(journal, 1).await;
+    let script = thread(journal, 2).await;
+    thread(journal, 1).await;
     let order = ["t1-input", "t1-answer", "t2-input", "t2-answer"];
     for limit in [1, 2, 3, 4, 5] {
-        let forwards = all_items(&journal, script.thread, None, limit, false).await;
+        let forwards = all_items(journal, script.thread, None, limit, false).await;
         assert_eq!(items(&forwards), order);
-        let mut backwards = all_items(&journal, script.thread, None, limit, true).await;
+        let mut backwards = all_items(journal, script.thread, None, limit, true).await;
         backwards.reverse();
         assert_eq!(items(&backwards), order);
     }
 }
 
-async fn items_of_one_turn(journal: impl Journal + Pages) {
-    let script = thread(&journal, 3).await;
+async fn items_of_one_turn(maker: impl StoreMaker) {
+    let journal = maker.store();
+    let script = thread(journal, 3).await;
     for limit in [1, 2, 3] {
-        let entries = all_items(&journal, script.thread, Some("t2"), limit, false).await;
+        let entries = all_items(journal, script.thread, Some("t2"), limit, false).await;
         assert_eq!(items(&entries), ["t2-input", "t2-answer"]);
     }
-    let entries = all_items(&journal, script.thread, Some("t3"), 1, true).await;
+    let entries = all_items(journal, script.thread, Some("t3"), 1, true).await;
     assert_eq!(items(&entries), ["t3-answer", "t3-input"]);
-    let entries = all_items(&journal, script.thread, Some("t9"), 1, true).await;
+    let entries = all_items(journal, script.thread, Some("t9"), 1, true).await;
     assert_eq!(items(&entries), [""; 0]);
 }
 
-async fn the_way_back_begins_where_the_page_did(journal: impl Journal + Pages) {
-    let script = thread(&journal, 4).await;
+async fn the_way_back_begins_where_the_page_did(maker: impl StoreMaker) {
+    let journal = maker.store();
+    let script = thread(journal, 4).await;
     let mut query = pages(2, true);
     query.cursor = journal
         .turns(script.thread, query.clone())
@@ -177,13 +182,14 @@ async fn the_way_back_begins_where_the_page_did(journal: impl Journal + Pages) {
     }
 }
 
-async fn a_page_of_long_items_ends_early(journal: impl Journal + Pages) {
-    let mut script = thread(&journal, 0).await;
-    script.append(&journal, begin_turn("t1", "go")).await;
+async fn a_page_of_long_items_ends_early(maker: impl StoreMaker) {
+    let journal = maker.store();
+    let mut script = thread(journal, 0).await;
+    script.append(journal, begin_turn("t1", "go")).await;
     let long = "0123456789abcdef".repeat(3 << 16);
     for item in ["a", "b", "c", "d"] {
         script
-            .append(&journal, vec![completed("t1", item, &long)])
+            .append(journal, vec![completed("t1", item, &long)])
             .await;
     }
     let page = journal
@@ -191,7 +197,7 @@ async fn a_page_of_long_items_ends_early(journal: impl Journal + Pages) {
         .await
         .unwrap();
     assert_eq!(items(&page.entries), ["t1-input", "a", "b", "c"]);
-    let all = all_items(&journal, script.thread, None, 100, false).await;
+    let all = all_items(journal, script.thread, None, 100, false).await;
     assert_eq!(items(&all), ["t1-input", "a", "b", "c", "d"]);
 }
 
@@ -209,23 +215,24 @@ async fn revert(
         .await;
 }
 
-async fn reverted_turns_are_not_shown(journal: impl Journal + Pages) {
-    let mut script = thread(&journal, 3).await;
-    revert(&journal, &mut script, "t2", 1).await;
-    script.turn(&journal, "t4", "go").await;
+async fn reverted_turns_are_not_shown(maker: impl StoreMaker) {
+    let journal = maker.store();
+    let mut script = thread(journal, 3).await;
+    revert(journal, &mut script, "t2", 1).await;
+    script.turn(journal, "t4", "go").await;
     for limit in [1, 2, 3] {
-        let turns = all_turns(&journal, script.thread, limit, false).await;
+        let turns = all_turns(journal, script.thread, limit, false).await;
         assert_eq!(names(&turns), ["t1", "t4"]);
-        let turns = all_turns(&journal, script.thread, limit, true).await;
+        let turns = all_turns(journal, script.thread, limit, true).await;
         assert_eq!(names(&turns), ["t4", "t1"]);
-        let entries = all_items(&journal, script.thread, None, limit, false).await;
+        let entries = all_items(journal, script.thread, None, limit, false).await;
         assert_eq!(
             items(&entries),
             ["t1-input", "t1-answer", "t4-input", "t4-answer"]
         );
-        let entries = all_items(&journal, script.thread, Some("t3"), limit, false).await;
+        let entries = all_items(journal, script.thread, Some("t3"), limit, false).await;
         assert_eq!(items(&entries), [""; 0]);
-        let entries = all_items(&journal, script.thread, Some("t1"), limit, false).await;
+        let entries = all_items(journal, script.thread, Some("t1"), limit, false).await;
         assert_eq!(items(&entries), ["t1-input", "t1-answer"]);
     }
     // The records still exist.
@@ -233,31 +240,33 @@ async fn reverted_turns_are_not_shown(journal: impl Journal + Pages) {
     assert_eq!(records.unwrap().last().unwrap().seq, script.head);
 }
 
-async fn reverting_twice(journal: impl Journal + Pages) {
-    let mut script = thread(&journal, 3).await;
-    revert(&journal, &mut script, "t3", 2).await;
-    script.turn(&journal, "t4", "go").await;
-    revert(&journal, &mut script, "t4", 2).await;
-    script.turn(&journal, "t5", "go").await;
-    let turns = all_turns(&journal, script.thread, 1, false).await;
+async fn reverting_twice(maker: impl StoreMaker) {
+    let journal = maker.store();
+    let mut script = thread(journal, 3).await;
+    revert(journal, &mut script, "t3", 2).await;
+    script.turn(journal, "t4", "go").await;
+    revert(journal, &mut script, "t4", 2).await;
+    script.turn(journal, "t5", "go").await;
+    let turns = all_turns(journal, script.thread, 1, false).await;
     assert_eq!(names(&turns), ["t1", "t2", "t5"]);
-    revert(&journal, &mut script, "t2", 1).await;
-    script.turn(&journal, "t6", "go").await;
-    let turns = all_turns(&journal, script.thread, 1, true).await;
+    revert(journal, &mut script, "t2", 1).await;
+    script.turn(journal, "t6", "go").await;
+    let turns = all_turns(journal, script.thread, 1, true).await;
     assert_eq!(names(&turns), ["t6", "t1"]);
-    revert(&journal, &mut script, "t1", 0).await;
-    let turns = all_turns(&journal, script.thread, 1, true).await;
+    revert(journal, &mut script, "t1", 0).await;
+    let turns = all_turns(journal, script.thread, 1, true).await;
     assert_eq!(names(&turns), [""; 0]);
 }
 
-async fn a_missing_thread_has_no_pages(journal: impl Journal + Pages) {
+async fn a_missing_thread_has_no_pages(maker: impl StoreMaker) {
+    let journal = maker.store();
     let thread = ThreadId::mint();
     let turns = journal.turns(thread, pages(1, false)).await;
     assert_eq!(turns, Err(ReadError::NotFound));
     let items = journal.items(thread, None, pages(1, false)).await;
     assert_eq!(items, Err(ReadError::NotFound));
     let mut script = ThreadScript::new();
-    script.start(&journal, "/w").await;
+    script.start(journal, "/w").await;
     let bad = PageQuery {
         cursor: Some("x".to_owned()),
         ..pages(1, false)
