@@ -76,7 +76,7 @@ free_ports() { # how many, after the base
 
 prepare() {
   local tool; for tool in "$@"; do command -v "$tool" >/dev/null || die "no $tool; apt-get install patroni etcd-server python3-etcd postgresql-15 iproute2"; done
-  [ -x "$PG_BIN/postgres" ] || die "no postgres in $PG_BIN; set PG_BIN"
+  [ -x "$PG_BIN/postgres" ] || die "no postgres in $PG_BIN; apt-get install postgresql-15, or set PG_BIN to the folder of another version"
   if [ -f "$MARK" ]; then die "$DIR: there is a cluster already; down it first"; fi
   if [ -d "$DIR" ] && [ -n "$(ls -A "$DIR")" ]; then die "$DIR is not empty and not ours"; fi
   mkdir -p "$DIR"/{log,run,sock}
@@ -228,7 +228,7 @@ guard() { # ends the server once nobody has held a lock of $DIR.users for 20 s
     if [ $idle -ge 20 ]; then
       exec 9>"$DIR.start"; flock 9
       # A user that came meanwhile holds its lock before it asks for the server.
-      if flock -n "$DIR.users" true; then down; rm -f "$DIR.users"; return; fi
+      if flock -n "$DIR.users" true; then down; return; fi
       idle=0; flock -u 9
     fi
   done; }

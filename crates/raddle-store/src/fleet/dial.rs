@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use raddle_core::ports::ReadError;
 use tokio_postgres::Config;
-use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+use tokio_postgres::config::TargetSessionAttrs;
 
 use super::connection::Connection;
 use super::error::{Failure, with_causes};
@@ -24,6 +24,7 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(5);
 pub(super) struct Dialer {
     config: Config,
     tls: TlsDialer,
+    pub(super) schema: String,
     /// Time for one statement, and for all hosts together.
     pub(super) statement_max: Duration,
 }
@@ -51,13 +52,19 @@ impl Dialer {
             .tcp_user_timeout(UNACKNOWLEDGED_MAX)
             .keepalives_idle(UNACKNOWLEDGED_MAX)
             .target_session_attrs(TargetSessionAttrs::ReadWrite);
-        if config.get_ssl_mode() == SslMode::Prefer && config.get_hosts().len() > 1 {
-            tracing::debug!("TLS is used where the database offers it: sslmode is not set");
+        let is_letter = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_';
+        if options.schema.is_empty() || !options.schema.chars().all(is_letter) {
+            let what = format!(
+                "the schema {:?} is invalid; use lower-case letters, digits and `_`",
+                options.schema
+            );
+            return Err(ReadError::Unusable(what));
         }
         let tls = TlsDialer::new().map_err(|error| ReadError::Unusable(error.to_string()))?;
         Ok(Self {
             config,
             tls,
+            schema: options.schema.clone(),
             statement_max: options.statement_max,
         })
     }
@@ -99,7 +106,8 @@ impl Dialer {
         };
         format!(
             "-c synchronous_commit={commit} -c statement_timeout={limit} \
-             -c idle_in_transaction_session_timeout=10000"
+             -c idle_in_transaction_session_timeout=10000 -c search_path={}",
+            self.schema
         )
     }
 

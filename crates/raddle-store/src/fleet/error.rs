@@ -152,3 +152,77 @@ pub(super) fn corrupt(at: raddle_core::Seq, what: impl Into<String>) -> ReadErro
     let what = what.into();
     ReadError::Corrupt { at, what }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rejected(code: SqlState) -> Failure {
+        let text = "what the server says".to_owned();
+        Failure::Rejected(Rejection { code, text })
+    }
+
+    #[test]
+    fn a_rejection_means_that_nothing_was_stored() {
+        let text = || "what the server says".to_owned();
+        for (code, expected, is_repeated, ends) in [
+            (SqlState::DISK_FULL, AppendError::Full(text()), false, false),
+            (
+                SqlState::FOREIGN_KEY_VIOLATION,
+                AppendError::NoBlob("of a record".to_owned()),
+                false,
+                false,
+            ),
+            (
+                SqlState::T_R_SERIALIZATION_FAILURE,
+                AppendError::Unavailable(text()),
+                true,
+                false,
+            ),
+            (
+                SqlState::T_R_DEADLOCK_DETECTED,
+                AppendError::Unavailable(text()),
+                true,
+                false,
+            ),
+            (
+                SqlState::QUERY_CANCELED,
+                AppendError::Unavailable(text()),
+                false,
+                false,
+            ),
+            (
+                SqlState::READ_ONLY_SQL_TRANSACTION,
+                AppendError::Unavailable(text()),
+                false,
+                true,
+            ),
+            (
+                SqlState::ADMIN_SHUTDOWN,
+                AppendError::Unavailable(text()),
+                false,
+                true,
+            ),
+        ] {
+            let failure = rejected(code);
+            assert_eq!(failure.is_serialization(), is_repeated, "{failure:?}");
+            assert_eq!(failure.ends_connection(), ends, "{failure:?}");
+            assert_eq!(append(failure), expected);
+        }
+    }
+
+    #[test]
+    fn codes_after_which_a_statement_may_be_committed() {
+        for (code, expected) in [
+            (SqlState::TRANSACTION_RESOLUTION_UNKNOWN, true),
+            (SqlState::CONNECTION_FAILURE, true),
+            (SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN, true),
+            (SqlState::ADMIN_SHUTDOWN, false),
+            (SqlState::DISK_FULL, false),
+        ] {
+            assert_eq!(is_unclear(&code), expected, "{code:?}");
+        }
+        let lost = append(Failure::Lost("cut".to_owned()));
+        assert_eq!(lost, AppendError::Unknown("cut".to_owned()));
+    }
+}

@@ -67,7 +67,7 @@ impl Lanes {
     /// Creates the tables or migrates them, and checks that the database can be used.
     pub(super) async fn migrate(&self) -> Result<(), Failure> {
         let connection = self.dialer.connect_unchecked(Role::Work).await?;
-        schema::migrate(&connection).await?;
+        schema::migrate(&connection, &self.dialer.schema).await?;
         self.deltas.connection().await?;
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Tables, their layout number, and migrations.
 
+use tokio_postgres::error::SqlState;
+
 use super::connection::Connection;
 use super::error::Failure;
 
@@ -128,25 +130,18 @@ const FIRST: &str = "
 ";
 
 /// Creates the tables, or migrates them if they are old. Several nodes may do so at once.
-pub(super) async fn migrate(connection: &Connection) -> Result<(), Failure> {
-    // Concurrent creation of the same table fails for all but one; then it exists.
-    let created = connection
-        .command(
-            "CREATE TABLE IF NOT EXISTS layout (
-                 one integer PRIMARY KEY CHECK (one = 1),
-                 version integer NOT NULL
-             )",
-        )
-        .await;
-    if let Err(failure) = created
-        && !matches!(&failure, Failure::Rejected(it) if it.code.code().starts_with("23")
-            || it.code.code() == "42P07")
-    {
-        return Err(failure);
-    }
+pub(super) async fn migrate(connection: &Connection, schema: &str) -> Result<(), Failure> {
+    create(connection, &format!("CREATE SCHEMA IF NOT EXISTS {schema}")).await?;
+    let layout = "CREATE TABLE IF NOT EXISTS layout (
+                      one integer PRIMARY KEY CHECK (one = 1),
+                      version integer NOT NULL
+                  )";
+    create(connection, layout).await?;
     let insert = "INSERT INTO layout (one, version) VALUES (1, 0) ON CONFLICT DO NOTHING";
     connection.command(insert).await?;
-    if version(connection, "").await? == LAYOUT {
+    let layout = version(connection, "").await?;
+    refuse_newer(layout)?;
+    if layout == LAYOUT {
         return Ok(());
     }
     connection.command("BEGIN").await?;
@@ -160,6 +155,21 @@ pub(super) async fn migrate(connection: &Connection) -> Result<(), Failure> {
     let update = "UPDATE layout SET version = $1 WHERE one = 1";
     connection.query(update, &[&LAYOUT]).await?;
     connection.command("COMMIT").await
+}
+
+/// Creates something unless it exists. The database rejects all but one of several concurrent
+/// attempts; then it exists.
+async fn create(connection: &Connection, sql: &str) -> Result<(), Failure> {
+    match connection.command(sql).await {
+        Err(Failure::Rejected(it))
+            if it.code == SqlState::UNIQUE_VIOLATION
+                || it.code == SqlState::DUPLICATE_TABLE
+                || it.code == SqlState::DUPLICATE_SCHEMA =>
+        {
+            Ok(())
+        }
+        result => result,
+    }
 }
 
 /// Refuses tables of another layout.
