@@ -10,6 +10,8 @@
 mod blob;
 mod bundle;
 mod faulty;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod local;
 mod memory;
 mod node;
@@ -20,6 +22,8 @@ mod text;
 
 pub use bundle::{BundleEnd, BundleEntry, BundleError, BundleHeader, BundleReader};
 pub use faulty::{FaultMode, FaultyJournal};
+#[cfg(feature = "fleet")]
+pub use fleet::{FleetJournal, FleetOptions};
 pub use local::{
     Archive, Damage, DamageKind, ExportError, ExportSummary, Extent, ImportError, ImportOptions,
     ImportSummary, Inventory, Lag, LocalJournal, Options, Salvage, VerifyReport,

@@ -1,0 +1,155 @@
+//! One append: one statement, which has an effect only if the thread's row is as expected.
+
+mod batch;
+
+use raddle_core::ports::{AppendError, ReadError};
+use raddle_core::{Class, Record, Seq, ThreadId};
+
+use super::FleetJournal;
+use super::error::{self, Failure};
+use super::statement::Statement;
+use super::thread_state::{self, Stage, ThreadState, as_i64};
+use crate::records::are_ascending;
+use batch::Batch;
+
+/// Maximum number of attempts while other nodes take the thread or settle a doubt.
+const ATTEMPTS_MAX: usize = 5;
+
+/// Appends records to a thread.
+pub(super) async fn append(
+    journal: &FleetJournal,
+    thread: ThreadId,
+    after: Seq,
+    records: &[Record],
+    class: Class,
+) -> Result<Seq, AppendError> {
+    if journal.threads.is_in_doubt(thread) {
+        let settled = thread_state::settle(journal, thread).await;
+        settled.map_err(error::repeatable)?;
+    }
+    if !are_ascending(after, records) {
+        return Err(AppendError::Conflict);
+    }
+    let mut expected = journal.threads.get(thread).filter(|it| it.head == after);
+    for _ in 0..ATTEMPTS_MAX {
+        let state = match expected.take() {
+            Some(cached) => cached,
+            None => load(journal, thread).await?,
+        };
+        if state.head != after {
+            return Err(AppendError::Conflict);
+        }
+        let Some(last) = records.last() else {
+            return Ok(after);
+        };
+        let batch = Batch::new(journal, thread, &state, records).await?;
+        if run(journal, thread, &state, &batch, class).await? {
+            journal.threads.put(thread, batch.state);
+            return Ok(last.seq);
+        }
+        // Another node took the thread or wrote to it, or the id began anew.
+        journal.threads.remove(thread);
+        let current = load(journal, thread).await?;
+        if current.log == state.log && current.link != state.link {
+            // The same head, but not of the records that this writer knows.
+            return Err(AppendError::Conflict);
+        }
+        expected = Some(current);
+    }
+    let what = "other nodes take the thread again and again".to_owned();
+    Err(AppendError::Unavailable(what))
+}
+
+/// Returns the state of a thread from the database.
+async fn load(journal: &FleetJournal, thread: ThreadId) -> Result<ThreadState, AppendError> {
+    let loaded = thread_state::load(journal, thread).await;
+    match loaded.map_err(error::repeatable)? {
+        Ok(state) => Ok(state),
+        Err(ReadError::Newer(what)) => Err(AppendError::Newer(what)),
+        Err(damage) => Err(AppendError::ReadOnly(damage.to_string())),
+    }
+}
+
+/// Runs the statement. Returns whether it had an effect.
+async fn run(
+    journal: &FleetJournal,
+    thread: ThreadId,
+    state: &ThreadState,
+    batch: &Batch,
+    class: Class,
+) -> Result<bool, AppendError> {
+    let before = Before::of(thread, state);
+    let mut statement = Statement::default();
+    before.fence(&mut statement, state, batch);
+    batch.write(&mut statement);
+    statement.push(" SELECT 1 FROM moved");
+    let lane = match class {
+        Class::Power => journal.lanes.events(thread),
+        Class::Process => journal.lanes.deltas(),
+    };
+    let write = journal.threads.writing(thread);
+    match lane.query(&statement.sql, &statement.params).await {
+        Ok(rows) => {
+            write.is_known();
+            Ok(!rows.is_empty())
+        }
+        Err(Failure::Lost(what)) => {
+            drop(write);
+            Err(AppendError::Unknown(what))
+        }
+        Err(failure) => {
+            write.is_known();
+            journal.threads.remove(thread);
+            Err(error::append(failure))
+        }
+    }
+}
+
+/// Parameters that identify the expected row.
+struct Before<'a> {
+    thread: ThreadId,
+    head: i64,
+    link: &'a [u8],
+}
+
+impl<'a> Before<'a> {
+    fn of(thread: ThreadId, state: &'a ThreadState) -> Self {
+        Self {
+            thread,
+            head: as_i64(state.head),
+            link: &state.link,
+        }
+    }
+
+    /// Adds the conditional change of the thread's row. Everything else follows from its result.
+    fn fence(&'a self, statement: &mut Statement<'a>, state: &'a ThreadState, batch: &'a Batch) {
+        let id = statement.bind(self.thread.as_uuid());
+        let log = statement.bind(&state.log);
+        let fence = statement.bind(&state.fence);
+        let head = statement.bind(&batch.head);
+        let tail = statement.bind(&batch.tail);
+        let link = statement.bind(&batch.link);
+        if state.stage == Stage::Live {
+            let (after, linked) = (statement.bind(&self.head), statement.bind(&self.link));
+            statement.push(&format!(
+                "WITH moved AS (
+                     UPDATE threads SET head = {head}, tail = {tail}, link = {link}
+                     WHERE id = {id} AND head = {after} AND log = {log} AND link = {linked}
+                         AND fence = {fence} AND live
+                     RETURNING log)"
+            ));
+        } else {
+            let family = statement.bind(&state.family);
+            statement.push(&format!(
+                "WITH moved AS (
+                     INSERT INTO threads AS t (id, log, live, head, tail, link, fence, family)
+                     VALUES ({id}, {log}, true, {head}, {tail}, {link}, {fence}, {family})
+                     ON CONFLICT (id) DO UPDATE
+                         SET log = excluded.log, live = true, head = excluded.head,
+                             tail = excluded.tail, link = excluded.link, family = excluded.family
+                         WHERE NOT t.live AND t.fence = excluded.fence
+                     RETURNING log)"
+            ));
+        }
+    }
+}

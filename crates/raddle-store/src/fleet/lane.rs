@@ -1,0 +1,211 @@
+//! Connections by role. A lane reconnects when it is used after its connection has ended.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use raddle_core::ThreadId;
+use raddle_core::ports::ReadError;
+use tokio::sync::{Mutex, MutexGuard};
+use tokio_postgres::Row;
+
+use super::connection::{Connection, Param};
+use super::dial::Dialer;
+use super::error::Failure;
+use super::options::FleetOptions;
+use super::schema;
+
+/// Use of a connection, which decides what its commits survive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Appends that survive the loss of power, and of the primary.
+    Events,
+    /// Appends that survive the loss of this process.
+    Deltas,
+    /// Reads. They are read from the primary, because a standby is behind.
+    Reads,
+    /// Transactions of several statements, one at a time.
+    Work,
+}
+
+/// Maximum number of attempts when the database aborts a statement in favour of another.
+const ATTEMPTS_MAX: usize = 8;
+
+/// Time after a failed attempt to connect in which callers get the same failure at once.
+const REDIAL_AFTER: Duration = Duration::from_millis(250);
+
+/// All connections of a journal.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    dialer: Arc<Dialer>,
+    events: Vec<Lane>,
+    deltas: Lane,
+    reads: Vec<Lane>,
+    /// Next connection for a read.
+    next_read: AtomicUsize,
+    work: Mutex<Option<Connection>>,
+}
+
+impl Lanes {
+    /// Creates lanes without connections.
+    pub(super) fn new(options: &FleetOptions) -> Result<Self, ReadError> {
+        let dialer = Arc::new(Dialer::new(options)?);
+        let lane = |role| Lane::new(&dialer, role);
+        let events = (0..options.event_connections.max(1)).map(|_| lane(Role::Events));
+        let reads = (0..options.read_connections.max(1)).map(|_| lane(Role::Reads));
+        Ok(Self {
+            events: events.collect(),
+            deltas: lane(Role::Deltas),
+            reads: reads.collect(),
+            next_read: AtomicUsize::new(0),
+            work: Mutex::new(None),
+            dialer,
+        })
+    }
+
+    /// Creates the tables or migrates them, and checks that the database can be used.
+    pub(super) async fn migrate(&self) -> Result<(), Failure> {
+        let connection = self.dialer.connect_unchecked(Role::Work).await?;
+        schema::migrate(&connection, &self.dialer.schema).await?;
+        self.deltas.connection().await?;
+        Ok(())
+    }
+
+    /// Returns the connection for appends of a thread that survive the loss of power.
+    pub(super) fn events(&self, thread: ThreadId) -> &Lane {
+        let mut hasher = DefaultHasher::new();
+        thread.as_uuid().hash(&mut hasher);
+        let lanes = self.events.len() as u64;
+        &self.events[(hasher.finish() % lanes) as usize]
+    }
+
+    pub(super) fn deltas(&self) -> &Lane {
+        &self.deltas
+    }
+
+    pub(super) fn reads(&self) -> &Lane {
+        let next = self.next_read.fetch_add(1, Ordering::Relaxed);
+        &self.reads[next % self.reads.len()]
+    }
+
+    /// Begins a transaction, alone on its connection.
+    pub(super) async fn begin(&self) -> Result<Transaction<'_>, Failure> {
+        let mut slot = self.work.lock().await;
+        // A connection is put back after a commit only.
+        let connection = match slot.take().filter(|it| !it.is_closed()) {
+            Some(connection) => connection,
+            None => self.dialer.connect(Role::Work).await.map_err(unsent)?,
+        };
+        connection.command("BEGIN").await.map_err(unsent)?;
+        Ok(Transaction { slot, connection })
+    }
+}
+
+/// Transaction of several statements. If it is dropped, so is its connection, and the server rolls
+/// it back.
+#[derive(Debug)]
+pub(super) struct Transaction<'a> {
+    slot: MutexGuard<'a, Option<Connection>>,
+    connection: Connection,
+}
+
+impl Transaction<'_> {
+    /// Runs a statement. Whatever fails before the commit has no effect.
+    pub(super) async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
+        self.connection.query(sql, params).await.map_err(unsent)
+    }
+
+    /// Commits, and keeps the connection for the next transaction.
+    pub(super) async fn commit(mut self) -> Result<(), Failure> {
+        self.connection.command("COMMIT").await?;
+        *self.slot = Some(self.connection);
+        Ok(())
+    }
+}
+
+/// A connection that many callers share, pipelined.
+#[derive(Debug)]
+pub(super) struct Lane {
+    dialer: Arc<Dialer>,
+    role: Role,
+    slot: Mutex<Slot>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    connection: Option<Arc<Connection>>,
+    /// Last failed attempt to connect.
+    failed: Option<(Instant, Failure)>,
+}
+
+impl Lane {
+    fn new(dialer: &Arc<Dialer>, role: Role) -> Self {
+        Self {
+            dialer: Arc::clone(dialer),
+            role,
+            slot: Mutex::default(),
+        }
+    }
+
+    /// Runs a statement. Repeats it if the database aborted it in favour of another.
+    pub(super) async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
+        self.query_within(self.dialer.statement_max, sql, params)
+            .await
+    }
+
+    /// Runs a statement with a time limit of its own.
+    pub(super) async fn query_within(
+        &self,
+        limit: Duration,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, Failure> {
+        let mut attempts = 1;
+        loop {
+            let connection = self.connection().await?;
+            match connection.query_within(limit, sql, params).await {
+                Err(failure) if failure.is_serialization() && attempts < ATTEMPTS_MAX => {
+                    attempts += 1;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Returns the connection, connecting if there is none.
+    async fn connection(&self) -> Result<Arc<Connection>, Failure> {
+        let mut slot = self.slot.lock().await;
+        if let Some(connection) = slot.connection.as_ref().filter(|it| !it.is_closed()) {
+            return Ok(Arc::clone(connection));
+        }
+        slot.connection = None;
+        if let Some((at, failure)) = &slot.failed
+            && at.elapsed() < REDIAL_AFTER
+        {
+            return Err(failure.clone());
+        }
+        match self.dialer.connect(self.role).await {
+            Ok(connection) => {
+                let connection = Arc::new(connection);
+                slot.failed = None;
+                slot.connection = Some(Arc::clone(&connection));
+                Ok(connection)
+            }
+            Err(failure) => {
+                let failure = unsent(failure);
+                slot.failed = Some((Instant::now(), failure.clone()));
+                Err(failure)
+            }
+        }
+    }
+}
+
+/// Turns a lost answer into the failure of a statement without effect: the transaction of the
+/// statement is never committed, or it only reads.
+fn unsent(failure: Failure) -> Failure {
+    match failure {
+        Failure::Lost(what) => Failure::NotSent(what),
+        other => other,
+    }
+}

@@ -1,0 +1,46 @@
+//! Options of the journal.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Options of a [`FleetJournal`](super::FleetJournal).
+#[derive(Clone)]
+pub struct FleetOptions {
+    /// Address of the database, as `postgres://…` or as keywords and values. It may name several
+    /// hosts; the journal uses the one that accepts writes.
+    pub address: String,
+    /// Schema of the tables, which is created if it is missing: lower-case letters, digits and `_`.
+    /// Two journals in one database have different ones.
+    pub schema: String,
+    /// Number of connections for appends that survive the loss of power.
+    pub event_connections: usize,
+    /// Number of connections for reads.
+    pub read_connections: usize,
+    /// Time for one statement; beyond it, its connection is dropped.
+    pub statement_max: Duration,
+}
+
+impl FleetOptions {
+    /// Creates options with the default limits.
+    pub fn new(address: impl Into<String>) -> Self {
+        Self {
+            address: address.into(),
+            schema: "raddle".to_owned(),
+            event_connections: 6,
+            read_connections: 2,
+            statement_max: Duration::from_secs(8),
+        }
+    }
+}
+
+impl fmt::Debug for FleetOptions {
+    /// Omits the address, which may contain a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FleetOptions")
+            .field("schema", &self.schema)
+            .field("event_connections", &self.event_connections)
+            .field("read_connections", &self.read_connections)
+            .field("statement_max", &self.statement_max)
+            .finish_non_exhaustive()
+    }
+}

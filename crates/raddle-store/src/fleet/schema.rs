@@ -1,0 +1,204 @@
+//! Tables, their layout number, and migrations.
+
+use tokio_postgres::error::SqlState;
+
+use super::connection::Connection;
+use super::error::Failure;
+
+/// Layout that this build writes. A database with a higher one is refused as a whole.
+const LAYOUT: i32 = 1;
+
+/// Migrations. Each step raises the layout by one. A released step never changes.
+const STEPS: [&str; LAYOUT as usize] = [FIRST];
+
+const FIRST: &str = "
+    -- The row that decides which writer succeeds, and nothing that a list orders by: an update
+    -- changes no indexed column.
+    CREATE TABLE threads (
+        id     uuid PRIMARY KEY,
+        log    uuid NOT NULL UNIQUE,      -- key of its own rows; minted anew each time an id begins
+        live   boolean NOT NULL,          -- false: reserved by a node in doubt, and not a thread
+        head   bigint NOT NULL,           -- newest record
+        tail   bigint NOT NULL,           -- newest event
+        link   bytea NOT NULL,            -- of that event
+        fence  bigint NOT NULL,           -- rises when a node takes the thread or settles a doubt
+        family uuid NOT NULL              -- the thread from which all its forks descend
+    ) WITH (fillfactor = 70);
+    -- Events. A fork shares rows, which stay when their own thread is deleted.
+    CREATE TABLE records (
+        log   uuid NOT NULL,
+        seq   bigint NOT NULL,
+        at    bigint NOT NULL,
+        form  smallint NOT NULL,          -- encoding of the body
+        bytes integer NOT NULL,           -- length of its JSON
+        link  bytea NOT NULL,
+        body  bytea NOT NULL,
+        PRIMARY KEY (log, seq)
+    );
+    -- The program compresses bodies.
+    ALTER TABLE records ALTER body SET STORAGE EXTERNAL;
+    -- Records that a fork shares: those of another log from the first to the last.
+    CREATE TABLE parts (
+        log   uuid NOT NULL,
+        upto  bigint NOT NULL,
+        first bigint NOT NULL,
+        taken uuid NOT NULL,
+        PRIMARY KEY (log, upto)
+    );
+    CREATE INDEX parts_taken ON parts (taken, upto);
+    -- Deltas of open items. They are never shared.
+    CREATE TABLE deltas (
+        log   uuid NOT NULL,
+        seq   bigint NOT NULL,
+        at    bigint NOT NULL,
+        item  text NOT NULL,
+        bytes integer NOT NULL,
+        body  bytea NOT NULL,
+        PRIMARY KEY (log, seq)
+    );
+    CREATE TABLE bases (
+        log     uuid NOT NULL,
+        at      bigint NOT NULL,
+        version integer NOT NULL,
+        body    bytea NOT NULL,
+        PRIMARY KEY (log, at)
+    );
+    ALTER TABLE bases ALTER body SET STORAGE EXTERNAL;
+    -- Logs whose rows may no longer be needed.
+    CREATE TABLE removals (id uuid PRIMARY KEY, log uuid NOT NULL);
+    -- Blobs, by the family of the thread that they were put for. Threads of different tenants never
+    -- share a family.
+    CREATE TABLE blobs (
+        family  uuid NOT NULL,
+        hash    bytea NOT NULL,
+        form    smallint NOT NULL,
+        body    bytea NOT NULL,
+        waiting integer NOT NULL,         -- puts without a record that names the blob
+        put_at  timestamptz NOT NULL,     -- of the last put
+        PRIMARY KEY (family, hash)
+    );
+    ALTER TABLE blobs ALTER body SET STORAGE EXTERNAL;
+    CREATE INDEX blobs_waiting ON blobs (put_at) WHERE waiting > 0;
+    CREATE TABLE blob_uses (
+        family uuid NOT NULL,
+        hash   bytea NOT NULL,
+        log    uuid NOT NULL,
+        seq    bigint NOT NULL,
+        PRIMARY KEY (family, hash, log, seq),
+        FOREIGN KEY (family, hash) REFERENCES blobs (family, hash)
+    );
+    CREATE INDEX blob_uses_log ON blob_uses (log, seq);
+
+    -- What follows is derived from the records.
+    CREATE TABLE summaries (
+        id         uuid PRIMARY KEY,
+        tenant     text NOT NULL,         -- '' for none, else '=' and the tenant
+        principal  text,
+        shelf      smallint NOT NULL,     -- 0: open, 1: archived, 2: a fork without records of its own
+        recency_at bigint NOT NULL,
+        created_at bigint NOT NULL,
+        updated_at bigint NOT NULL,
+        used       boolean NOT NULL,
+        cwd        text NOT NULL,
+        provider   text,
+        source     text NOT NULL,
+        originator text,
+        body       text NOT NULL          -- the whole summary, as JSON
+    ) WITH (fillfactor = 80);
+    CREATE INDEX summaries_recent ON summaries (tenant, shelf, recency_at, id);
+    CREATE INDEX summaries_created ON summaries (tenant, shelf, created_at, id);
+    CREATE INDEX summaries_updated ON summaries (tenant, shelf, updated_at, id);
+    CREATE INDEX summaries_principal ON summaries (tenant, principal, shelf, recency_at, id);
+    CREATE INDEX summaries_folder ON summaries (tenant, shelf, cwd, recency_at, id);
+    -- Records that pages are built from: 0 begins a turn, 1 ends one, 2 has a whole item, 3 reverts.
+    CREATE TABLE marks (
+        log   uuid NOT NULL,
+        kind  smallint NOT NULL,
+        seq   bigint NOT NULL,
+        turn  text,                       -- of kind 0
+        since bigint,                     -- of kind 3: first reverted record
+        PRIMARY KEY (log, kind, seq)
+    );
+    CREATE INDEX marks_turn ON marks (log, turn) WHERE turn IS NOT NULL;
+    -- Text that search finds, in lower case.
+    CREATE TABLE texts (
+        log  uuid NOT NULL,
+        seq  bigint NOT NULL,
+        text text NOT NULL,
+        PRIMARY KEY (log, seq)
+    );
+";
+
+/// Creates the tables, or migrates them if they are old. Several nodes may do so at once.
+pub(super) async fn migrate(connection: &Connection, schema: &str) -> Result<(), Failure> {
+    create(connection, &format!("CREATE SCHEMA IF NOT EXISTS {schema}")).await?;
+    let layout = "CREATE TABLE IF NOT EXISTS layout (
+                      one integer PRIMARY KEY CHECK (one = 1),
+                      version integer NOT NULL
+                  )";
+    create(connection, layout).await?;
+    let insert = "INSERT INTO layout (one, version) VALUES (1, 0) ON CONFLICT DO NOTHING";
+    connection.command(insert).await?;
+    let layout = version(connection, "").await?;
+    refuse_newer(layout)?;
+    if layout == LAYOUT {
+        return Ok(());
+    }
+    connection.command("BEGIN").await?;
+    // The row lock makes one node wait for the other.
+    let layout = version(connection, "FOR UPDATE").await?;
+    refuse_newer(layout)?;
+    let done = usize::try_from(layout).unwrap_or(0);
+    for step in STEPS.iter().skip(done) {
+        connection.command(step).await?;
+    }
+    let update = "UPDATE layout SET version = $1 WHERE one = 1";
+    connection.query(update, &[&LAYOUT]).await?;
+    connection.command("COMMIT").await
+}
+
+/// Creates something unless it exists. The database rejects all but one of several concurrent
+/// attempts; then it exists.
+async fn create(connection: &Connection, sql: &str) -> Result<(), Failure> {
+    match connection.command(sql).await {
+        Err(Failure::Rejected(it))
+            if it.code == SqlState::UNIQUE_VIOLATION
+                || it.code == SqlState::DUPLICATE_TABLE
+                || it.code == SqlState::DUPLICATE_SCHEMA =>
+        {
+            Ok(())
+        }
+        result => result,
+    }
+}
+
+/// Refuses tables of another layout.
+pub(super) async fn check(connection: &Connection) -> Result<(), Failure> {
+    let layout = version(connection, "").await?;
+    refuse_newer(layout)?;
+    if layout < LAYOUT {
+        let what = format!(
+            "the database has the layout {layout} and needs {LAYOUT}; start a node of this \
+             version, which migrates it"
+        );
+        return Err(Failure::Unusable(what));
+    }
+    Ok(())
+}
+
+fn refuse_newer(layout: i32) -> Result<(), Failure> {
+    if layout > LAYOUT {
+        let what = format!("layout {layout}, and this version knows layouts up to {LAYOUT}");
+        return Err(Failure::Newer(what));
+    }
+    Ok(())
+}
+
+async fn version(connection: &Connection, lock: &str) -> Result<i32, Failure> {
+    let sql = format!("SELECT version FROM layout WHERE one = 1 {lock}");
+    let rows = connection.query(&sql, &[]).await?;
+    let layout = rows.first().and_then(|row| row.try_get(0).ok());
+    layout.ok_or_else(|| {
+        Failure::Unusable("the table `layout` of the database has no row; restore it".to_owned())
+    })
+}

@@ -1,0 +1,190 @@
+//! The row of a thread, and how a node takes a thread or settles a doubt about it.
+
+use raddle_core::ports::{ReadError, Summary};
+use raddle_core::{Seq, ThreadId};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::FleetJournal;
+use super::chain::{self, Link};
+use super::error::{self, Failure};
+use super::summary_row;
+
+/// Everything that an append relies on.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ThreadState {
+    pub(super) stage: Stage,
+    /// Key of its own rows.
+    pub(super) log: Uuid,
+    /// Newest record.
+    pub(super) head: Seq,
+    /// Newest event.
+    pub(super) tail: Seq,
+    /// Link of the newest event.
+    pub(super) link: Link,
+    /// Number that rises when a node takes the thread or settles a doubt. A statement that names an
+    /// older number, and is still on its way, has no effect.
+    pub(super) fence: i64,
+    /// The thread from which all its forks descend.
+    pub(super) family: Uuid,
+    /// Summary, as lists show it.
+    pub(super) summary: Option<Summary>,
+}
+
+/// Whether a thread exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// There is no row.
+    Missing,
+    /// There is a row only to settle a doubt.
+    Reserved,
+    /// The thread exists.
+    Live,
+}
+
+const COLUMNS: &str = "t.log, t.live, t.head, t.tail, t.link, t.fence, t.family";
+
+impl ThreadState {
+    /// Returns the state of a thread without a row.
+    pub(super) fn missing(thread: ThreadId) -> Self {
+        let id = *thread.as_uuid();
+        Self {
+            stage: Stage::Missing,
+            log: Uuid::now_v7(),
+            head: Seq::ZERO,
+            tail: Seq::ZERO,
+            link: chain::origin(id),
+            fence: 0,
+            family: id,
+            summary: None,
+        }
+    }
+
+    /// Reads the columns of a row, and its summary after them.
+    fn of_row(thread: ThreadId, row: &Row) -> Result<Self, ReadError> {
+        let read = || -> Result<Option<Self>, tokio_postgres::Error> {
+            let live: bool = row.try_get(1)?;
+            if !live {
+                let fence = row.try_get(5)?;
+                return Ok(Some(Self {
+                    stage: Stage::Reserved,
+                    fence,
+                    ..Self::missing(thread)
+                }));
+            }
+            let link: &[u8] = row.try_get(4)?;
+            let Ok(link) = Link::try_from(link) else {
+                return Ok(None);
+            };
+            Ok(Some(Self {
+                stage: Stage::Live,
+                log: row.try_get(0)?,
+                head: seq(row.try_get(2)?),
+                tail: seq(row.try_get(3)?),
+                link,
+                fence: row.try_get(5)?,
+                family: row.try_get(6)?,
+                summary: None,
+            }))
+        };
+        let damaged = || error::corrupt(Seq::ZERO, "the thread's row cannot be read");
+        let mut state = read().map_err(|_| damaged())?.ok_or_else(damaged)?;
+        let body: Option<&str> = row.try_get(7).map_err(|_| damaged())?;
+        if state.stage == Stage::Live
+            && let Some(body) = body
+        {
+            state.summary = Some(summary_row::parse(body, state.head)?);
+        }
+        Ok(state)
+    }
+}
+
+/// Returns a number as a column holds it.
+pub(super) fn as_i64(seq: Seq) -> i64 {
+    i64::try_from(seq.0).unwrap_or(i64::MAX)
+}
+
+/// Returns the number that a column holds.
+pub(super) fn seq(number: i64) -> Seq {
+    Seq(number.unsigned_abs())
+}
+
+/// Reads the state of a thread.
+pub(super) async fn load(
+    journal: &FleetJournal,
+    thread: ThreadId,
+) -> Result<Result<ThreadState, ReadError>, Failure> {
+    let sql = format!(
+        "SELECT {COLUMNS}, s.body FROM threads t LEFT JOIN summaries s ON s.id = t.id
+         WHERE t.id = $1"
+    );
+    let rows = journal
+        .lanes
+        .reads()
+        .query(&sql, &[thread.as_uuid()])
+        .await?;
+    Ok(rows.first().map_or_else(
+        || Ok(ThreadState::missing(thread)),
+        |row| ThreadState::of_row(thread, row),
+    ))
+}
+
+/// Returns the head of a thread. A read does not settle a doubt: a commit that waits for the standby
+/// no longer is visible, and may vanish with the primary.
+pub(super) async fn head(journal: &FleetJournal, thread: ThreadId) -> Result<Seq, Failure> {
+    if journal.threads.is_in_doubt(thread) {
+        return settle(journal, thread).await;
+    }
+    let sql = "SELECT head FROM threads WHERE id = $1 AND live";
+    let rows = journal
+        .lanes
+        .reads()
+        .query(sql, &[thread.as_uuid()])
+        .await?;
+    Ok(rows.first().map_or(Seq::ZERO, |row| seq(row.get(0))))
+}
+
+/// Takes a thread: no statement of another node that is on its way has an effect afterwards. The
+/// commit makes everything durable that the head names.
+pub(super) async fn take(journal: &FleetJournal, thread: ThreadId) -> Result<Seq, Failure> {
+    if journal.threads.is_in_doubt(thread) {
+        return settle(journal, thread).await;
+    }
+    let sql = "UPDATE threads SET fence = fence + 1 WHERE id = $1 AND live RETURNING head";
+    let lane = journal.lanes.events(thread);
+    let rows = lane.query(sql, &[thread.as_uuid()]).await?;
+    journal.threads.remove(thread);
+    Ok(rows.first().map_or(Seq::ZERO, |row| seq(row.get(0))))
+}
+
+/// Settles a doubt by a write. It waits for a statement that is running, and one that is still on
+/// its way has no effect afterwards. Its commit covers everything that it saw.
+pub(super) async fn settle(journal: &FleetJournal, thread: ThreadId) -> Result<Seq, Failure> {
+    let reserved = ThreadState::missing(thread);
+    let sql = format!(
+        "INSERT INTO threads AS t (id, log, live, head, tail, link, fence, family)
+         VALUES ($1, $2, false, 0, 0, $3, 1, $1)
+         ON CONFLICT (id) DO UPDATE SET fence = t.fence + 1
+         RETURNING {COLUMNS}, (SELECT body FROM summaries WHERE id = $1)"
+    );
+    let link = reserved.link.as_slice();
+    let lane = journal.lanes.events(thread);
+    let rows = lane
+        .query(&sql, &[thread.as_uuid(), &reserved.log, &link])
+        .await;
+    let rows = rows?;
+    let row = rows
+        .first()
+        .ok_or_else(|| Failure::NotSent("the database returned no row for a thread".to_owned()))?;
+    let head = match ThreadState::of_row(thread, row) {
+        Ok(state) => {
+            let head = state.head;
+            journal.threads.settle(thread, state);
+            // The summary is of the statement's snapshot, which may be before the row's.
+            journal.threads.remove(thread);
+            head
+        }
+        Err(error) => return Err(Failure::Unusable(error.to_string())),
+    };
+    Ok(head)
+}

@@ -1,0 +1,149 @@
+//! What a commit survives: events wait for the standby, deltas do not, and a success that did not
+//! wait is none.
+
+use std::time::Duration;
+
+use raddle_core::ports::{AppendError, Journal, ReadError};
+use raddle_core::{Class, Seq};
+use raddle_store::{FleetJournal, FleetOptions};
+use store_suite::records::{ThreadScript, delta, item_started, renamed};
+
+use crate::maker::{open, options};
+use crate::proxy::Proxy;
+use crate::server::{self, OwnServer};
+
+/// Starts a thread with an open item.
+async fn started(journal: &FleetJournal) -> ThreadScript {
+    let mut script = ThreadScript::new();
+    script.start(journal, "/w").await;
+    let bodies = vec![item_started("t", "i")];
+    script.append(journal, bodies).await;
+    script.append(journal, vec![delta("i", 0, "a")]).await;
+    script
+}
+
+/// Makes every synchronous commit wait for a standby that does not exist.
+async fn wait_for_nobody(server: &OwnServer, journal: &FleetJournal) {
+    let setting = "ALTER SYSTEM SET synchronous_standby_names = 'nobody'";
+    server.sql(setting).await;
+    server.sql("SELECT pg_reload_conf()").await;
+    // The setting takes effect a moment later.
+    for _ in 0..1000 {
+        let mut script = ThreadScript::new();
+        let after = script.head;
+        let bodies = vec![store_suite::records::started(script.thread, "/w")];
+        let records = script.records(bodies);
+        let appended = journal.append(script.thread, after, &records, Class::Power);
+        if appended.await.is_err() {
+            return;
+        }
+    }
+    panic!("the server does not wait for the standby");
+}
+
+#[tokio::test]
+async fn a_commit_that_waits_for_a_standby() {
+    let server = OwnServer::start().await;
+    let address = server.address();
+    // Neither the role nor the address may weaken the commits of events.
+    server
+        .sql("ALTER ROLE raddle SET synchronous_commit = off")
+        .await;
+    let proxy = Proxy::start(server::port(&address)).await;
+    let weak = format!(
+        "{} options='-c synchronous_commit=off'",
+        proxy.address(&address)
+    );
+    let options = FleetOptions {
+        statement_max: Duration::from_millis(1500),
+        ..options(&weak)
+    };
+    let journal = open(&options).await;
+    let mut first = started(&journal).await;
+    let mut second = started(&journal).await;
+    let third = started(&journal).await;
+    wait_for_nobody(&server, &journal).await;
+
+    // An event waits, and its outcome is unknown. A delta does not wait.
+    let after = first.head;
+    let records = first.clone().records(vec![renamed("waits")]);
+    let waits = journal.append(first.thread, after, &records, Class::Power);
+    let waits = waits.await;
+    assert!(matches!(waits, Err(AppendError::Unknown(_))), "{waits:?}");
+    second.append(&journal, vec![delta("i", 1, "b")]).await;
+    let after = second.head;
+    let records = second.clone().records(vec![renamed("waits too")]);
+    let waits = journal.append(second.thread, after, &records, Class::Power);
+    let waits = waits.await;
+    assert!(matches!(waits, Err(AppendError::Unknown(_))), "{waits:?}");
+
+    // What was written cannot be trusted yet, so the doubt stays.
+    let head = journal.head(first.thread).await;
+    assert!(matches!(head, Err(ReadError::Unavailable(_))), "{head:?}");
+
+    // The operator cancels the wait: the server answers with success and a warning.
+    let patient = FleetOptions {
+        statement_max: Duration::from_secs(60),
+        ..options.clone()
+    };
+    // Opening writes nothing, because the tables exist.
+    let patient = open(&patient).await;
+    let records = third.clone().records(vec![renamed("canceled")]);
+    let append = patient.append(third.thread, third.head, &records, Class::Power);
+    let (canceled, ()) = tokio::join!(append, cancel(&server));
+    assert!(
+        matches!(canceled, Err(AppendError::Unknown(_))),
+        "{canceled:?}"
+    );
+
+    // No statement of ours was canceled by us.
+    assert_eq!(proxy.cancel_requests(), 0);
+    server
+        .sql("ALTER SYSTEM RESET synchronous_standby_names")
+        .await;
+    server.sql("SELECT pg_reload_conf()").await;
+    for (journal, script) in [(&journal, &mut first), (&patient, &mut third.clone())] {
+        let mut head = journal.head(script.thread).await;
+        for _ in 0..1000 {
+            if head.is_ok() {
+                break;
+            }
+            head = journal.head(script.thread).await;
+        }
+        // Its commit was complete but for the standby.
+        assert_eq!(head, Ok(script.head.next()));
+        script.head = script.head.next();
+        script.append(journal, vec![renamed("next")]).await;
+        let records = journal.read(script.thread, Seq::ZERO, usize::MAX).await;
+        let numbers: Vec<u64> = records.unwrap().iter().map(|it| it.seq.0).collect();
+        assert_eq!(numbers, (1..=script.head.0).collect::<Vec<_>>());
+    }
+}
+
+const CANCEL: &str = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity
+                      WHERE wait_event = 'SyncRep'";
+
+/// Cancels the wait of a statement, once one waits.
+async fn cancel(server: &OwnServer) {
+    for _ in 0..1000 {
+        if server.sql(CANCEL).await != "0" {
+            return;
+        }
+    }
+    panic!("no statement waits for the standby");
+}
+
+/// A pooler may drop the options of a connection.
+#[tokio::test]
+async fn a_connection_for_events_that_would_not_wait_is_refused() {
+    let address = server::shared();
+    let proxy = Proxy::start(server::port(address)).await;
+    let options = options(&proxy.address(address));
+    open(&options).await;
+    proxy.weaken();
+    let weak = FleetJournal::open(&options).await;
+    let Err(ReadError::Unusable(what)) = weak else {
+        panic!("{weak:?}");
+    };
+    assert!(what.contains("synchronous_commit"), "{what}");
+}

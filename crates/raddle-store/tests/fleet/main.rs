@@ -1,0 +1,15 @@
+//! Tests of the journal on PostgreSQL, with a real server.
+//!
+//! `tests/fleet/pg-cluster.sh` starts one server for all tests that run at the same time, and ends
+//! it after them. Each test has its own schema. Without PostgreSQL they fail, and say what to
+//! install.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod doubts;
+mod durability;
+mod layout;
+mod maker;
+mod proxy;
+mod server;
+mod suite;
+mod tenants;
