@@ -216,6 +216,9 @@ const LARGE_PARTS: &[ToolPart] = &[
 /// Debian packages, each with a program that shows that it is installed.
 const PACKAGES: &[(&str, &str)] = &[
     ("bubblewrap", "bwrap"),
+    ("iproute2", "ss"),
+    // Debian keeps the programs of its servers off PATH, because several versions may be installed.
+    ("postgresql-15", "/usr/lib/postgresql/15/bin/postgres"),
     ("musl-tools", "musl-gcc"),
     ("tmux", "tmux"),
     ("g++", "c++"),

@@ -17,8 +17,16 @@ pub const SIMULATOR: &str = "simulator";
 /// Build profile of tests and slices.
 pub const PROFILE: &str = "ci";
 
-/// Package selection, as arguments of cargo.
-pub const SELECTION: [&str; 4] = ["--locked", "--workspace", "--exclude", SIMULATOR];
+/// Selection of packages and features, as arguments of cargo. The journal of fleets is tested in the
+/// same build; the binary that users get is built without it.
+pub const SELECTION: [&str; 6] = [
+    "--locked",
+    "--workspace",
+    "--exclude",
+    SIMULATOR,
+    "--features",
+    "raddle-store/fleet",
+];
 
 /// Builds the programs of the workspace with the tests.
 pub fn build(root: &Path, cache: &Cache) -> Result<()> {
