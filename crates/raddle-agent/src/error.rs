@@ -27,7 +27,7 @@ pub enum AgentError {
     #[error("the input was not accepted, because an interrupt came while a hook was checking it")]
     InputInterrupted,
     /// The journal was not available in time.
-    #[error("the journal is not available; the thread was not started, try again")]
+    #[error("the journal is not available; try again")]
     Unavailable,
     /// The thread is archived, so no client subscribes to it, forks it or adds to its queue.
     #[error("the thread is archived; restore it with thread/unarchive first")]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use raddle_core::ports::{
-    AppendError, Blobs, BoxFuture, ForkError, Journal, PageQuery, ReadError, TurnEntry,
+    AppendError, BoxFuture, ForkError, Journal, PageQuery, ReadError, TurnEntry,
 };
 use raddle_core::{
     Base, Class, Command, Epoch, Event, Forked, IdempotentRequest, Record, RecordBody, Refusal,
@@ -13,6 +13,7 @@ use raddle_core::{
 use crate::images::named_blobs;
 use crate::open::{PAGE_BYTES, open};
 use crate::task::{NewSubscriber, UsageReport};
+use crate::thread_blobs::ThreadBlobs;
 use crate::threads::Retention;
 use crate::{AgentError, ReplyTo, SubscribeResult, Subscriber, Threads};
 
@@ -163,10 +164,12 @@ impl Threads {
                 // An earlier attempt of the same request ended before the fork had its first own
                 // record.
                 Err(ForkError::Taken) if fork.idempotency.is_some() => Ok(()),
+                // That thread is not ours to delete.
+                Err(taken @ ForkError::Taken) => return Err(not_forked(taken)),
                 copied => copied.map(drop).map_err(not_forked),
             }
         } else {
-            let blobs = [self.shared.blobs_of(from), self.shared.blobs(retention)];
+            let blobs = [self.shared.blobs_of(from), self.shared.blobs(retention, to)];
             let mut copied_to = Seq::ZERO;
             let result =
                 copy_records((&*source, from, at), (&*journal, to), blobs, &mut copied_to).await;
@@ -176,6 +179,8 @@ impl Threads {
             }
             result
         };
+        // The copy needs no `take`: no node wrote to it, and the owner that its records name owns the
+        // source.
         let opened = match copied {
             Ok(()) => open(&*journal, to).await.map_err(AgentError::from),
             Err(error) => Err(error),
@@ -297,7 +302,7 @@ const COPIED_BYTES_MAX: usize = 64 << 20;
 async fn copy_records(
     (source, from, at): (&dyn Journal, ThreadId, Seq),
     (journal, to): (&dyn Journal, ThreadId),
-    [source_blobs, target_blobs]: [Arc<dyn Blobs>; 2],
+    [source_blobs, target_blobs]: [ThreadBlobs; 2],
     after: &mut Seq,
 ) -> Result<(), AgentError> {
     let mut pages = 0;
@@ -365,6 +370,7 @@ fn not_forked(error: ForkError) -> AgentError {
 fn not_appended(error: AppendError) -> AgentError {
     match error {
         AppendError::Unavailable(_) => AgentError::Unavailable,
+        AppendError::Unknown(_) => Refusal::OutcomeUnknown.into(),
         error => Refusal::NotStored(error.to_string()).into(),
     }
 }

@@ -2,12 +2,14 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use raddle_core::ports::{AppendError, Blobs};
+use raddle_core::ports::AppendError;
 use raddle_core::{
     Blob, ContextEntry, Event, Image, ImageHeader, Input, Item, ItemBody, Output, Record,
     RecordBody, RequestAnswer, Resolution, SharedEntry,
 };
 use raddle_protocol as wire;
+
+use crate::thread_blobs::ThreadBlobs;
 
 /// Limit: images of one message, or of one result of a client's tool; beyond it, the server rejects
 /// the message with -32602; the tool call fails, and the model is notified.
@@ -70,7 +72,7 @@ impl NewImage {
     }
 
     /// Stores the image, so that a record may name it.
-    pub(crate) async fn keep(self, blobs: &dyn Blobs) -> Result<Image, AppendError> {
+    pub(crate) async fn keep(self, blobs: &ThreadBlobs) -> Result<Image, AppendError> {
         let blob = blobs.put(self.bytes, self.media.to_owned()).await;
         blob.map(Image::Blob)
     }
@@ -82,7 +84,7 @@ impl NewImage {
 }
 
 /// Replaces names of images by the images, or by a text if an image cannot be read.
-pub(crate) async fn show(blobs: &dyn Blobs, item: &mut wire::ThreadItem) {
+pub(crate) async fn show(blobs: &ThreadBlobs, item: &mut wire::ThreadItem) {
     use wire::DynamicToolCallOutputContentItem as Content;
     match item {
         wire::ThreadItem::UserMessage(it) => {
@@ -118,7 +120,10 @@ pub(crate) async fn show(blobs: &dyn Blobs, item: &mut wire::ThreadItem) {
 }
 
 /// Does the same in a notification.
-pub(crate) async fn show_in_notification(blobs: &dyn Blobs, notification: &mut wire::Notification) {
+pub(crate) async fn show_in_notification(
+    blobs: &ThreadBlobs,
+    notification: &mut wire::Notification,
+) {
     match notification {
         wire::Notification::ItemStarted(it) => show(blobs, &mut it.item).await,
         wire::Notification::ItemCompleted(it) => show(blobs, &mut it.item).await,
@@ -128,13 +133,13 @@ pub(crate) async fn show_in_notification(blobs: &dyn Blobs, notification: &mut w
 
 /// Replaces a blob URL by a `data:` URL. Returns `None` for any other URL, and a text if the image
 /// cannot be read.
-async fn look_up(blobs: &dyn Blobs, url: &mut String) -> Option<Result<(), String>> {
+async fn look_up(blobs: &ThreadBlobs, url: &mut String) -> Option<Result<(), String>> {
     let blob = Blob::of_url(url)?;
     Some(data_url(blobs, blob).await.map(|data| *url = data))
 }
 
 /// Encodes a blob as a `data:` URL, or returns a replacement text.
-async fn data_url(blobs: &dyn Blobs, blob: Blob) -> Result<String, String> {
+async fn data_url(blobs: &ThreadBlobs, blob: Blob) -> Result<String, String> {
     let media = blob.media.clone();
     let bytes = blobs.get(blob).await.map_err(|error| {
         tracing::warn!(%error, "an image cannot be read");
@@ -151,7 +156,7 @@ pub(crate) const SHOWN_BYTES_MAX: usize = 32 << 20;
 
 /// Replaces names of images by the images for a model: the newest, as many as fit. Vendors limit
 /// the size, and the rest would be read and sent with every call.
-pub(crate) async fn look_at(blobs: &dyn Blobs, entries: &mut [SharedEntry], bytes_max: usize) {
+pub(crate) async fn look_at(blobs: &ThreadBlobs, entries: &mut [SharedEntry], bytes_max: usize) {
     let mut budget = bytes_max;
     // Entries without images stay unchanged and are not copied.
     for entry in entries.iter_mut().rev().filter(|it| names_images(it)) {
@@ -197,7 +202,7 @@ fn names_images(entry: &ContextEntry) -> bool {
 }
 
 async fn look_at_one(
-    blobs: &dyn Blobs,
+    blobs: &ThreadBlobs,
     image: &mut Image,
     budget: &mut usize,
 ) -> Result<(), String> {

@@ -26,6 +26,7 @@ mod reply_to;
 mod skills;
 mod subscriber;
 mod task;
+mod thread_blobs;
 mod thread_images;
 mod threads;
 mod tool_gate;

@@ -38,6 +38,20 @@ pub(crate) async fn open(journal: &dyn Journal, id: ThreadId) -> Result<(Thread,
         .filter(|base| base.version == Base::VERSION)
         .map_or_else(Thread::new, |base| base.thread);
     let mut tail = Tail::default();
+    read_on(journal, id, head, &mut thread, &mut tail).await?;
+    Ok((thread, tail))
+}
+
+/// Folds the records of a thread that it lacks, up to this head at least. Returns whether there
+/// were any.
+pub(crate) async fn read_on(
+    journal: &dyn Journal,
+    id: ThreadId,
+    head: Seq,
+    thread: &mut Thread,
+    tail: &mut Tail,
+) -> Result<bool, ReadError> {
+    let before = thread.head();
     // Another process may append in between; then an append at this head fails.
     while thread.head() < head {
         let page = journal.read(id, thread.head(), PAGE_BYTES).await?;
@@ -53,5 +67,5 @@ pub(crate) async fn open(journal: &dyn Journal, id: ThreadId) -> Result<(Thread,
     if thread.level() > LEVEL {
         return Err(ReadError::Newer(format!("level {}", thread.level())));
     }
-    Ok((thread, tail))
+    Ok(thread.head() > before)
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use raddle_core::ports::{AppendError, Blobs, Journal};
+use raddle_core::ports::{AppendError, Journal};
 use raddle_core::{
     ChangeSettings, Command, CommandOutcome, CursorStatus, Envelope, Event, IdempotentRequest,
     RecordBody, Refusal, RequestNumber, Seq, Step, SubscriptionStart, Thread, ThreadId,
@@ -46,6 +46,7 @@ use crate::context::History;
 use crate::hooks::NOTICES;
 use crate::images::show_in_notification;
 use crate::reply_to::CommandReply;
+use crate::thread_blobs::ThreadBlobs;
 use crate::threads::{Snapshot, ThreadRegistry};
 use crate::{AgentError, AppliedCommand, ReplyTo, Subscriber};
 
@@ -54,17 +55,6 @@ const REPORTS: usize = 64;
 
 /// Delay before the next attempt after the journal was unavailable.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
-
-/// Limit: time a loaded thread waits for an unavailable journal, or for the read that a new
-/// subscriber needs; beyond it, pending requests get an error, subscribers receive `thread/closed`,
-/// and the next request opens the thread again, except `turn/start` of a client without extensions.
-pub(crate) const JOURNAL_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Limit: time `thread/start` waits for an unavailable journal; beyond it, the server rejects the
-/// request with -32001 and says when to retry.
-///
-/// It is shorter than [`JOURNAL_TIMEOUT`], because no other client knows the thread yet.
-const START_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A message to a task.
 pub(crate) enum TaskMessage {
@@ -153,14 +143,14 @@ pub(crate) struct TaskEnd {
 #[derive(Clone)]
 pub(crate) struct Stores {
     pub(crate) journal: Arc<dyn Journal>,
-    pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) blobs: ThreadBlobs,
 }
 
 pub(crate) struct Task {
     id: ThreadId,
     shared: Arc<ThreadRegistry>,
     journal: Arc<dyn Journal>,
-    blobs: Arc<dyn Blobs>,
+    blobs: ThreadBlobs,
     writer: ThreadWriter,
     inbox: mpsc::Receiver<TaskMessage>,
     reports: mpsc::Receiver<Command>,
@@ -377,7 +367,7 @@ impl Task {
             if let WriterAction::Announce(announcement) = action {
                 for notification in &mut announcement.notifications {
                     let blobs = self.blobs.clone();
-                    self.during(show_in_notification(&*blobs, notification))
+                    self.during(show_in_notification(&blobs, notification))
                         .await;
                 }
             }
@@ -409,9 +399,11 @@ impl Task {
     /// Pauses before the journal is tried again. Gives up the thread if the outage lasts too long.
     async fn wait_while_unavailable(&mut self) {
         let since = *self.unavailable_since.get_or_insert_with(Instant::now);
+        let timeouts = self.journal.timeouts();
+        // No other client knows a thread that is being started.
         let max_outage = match self.subscribers.has_starter() {
-            true => START_TIMEOUT,
-            false => JOURNAL_TIMEOUT,
+            true => timeouts.start,
+            false => timeouts.outage,
         };
         if since.elapsed() < max_outage {
             return self.during(tokio::time::sleep(RETRY_DELAY)).await;

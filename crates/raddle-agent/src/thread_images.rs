@@ -10,9 +10,10 @@ use crate::{AgentError, NewImage, Threads};
 impl Threads {
     /// Stores an image for a thread, so that a record may name it.
     pub async fn keep(&self, id: ThreadId, image: NewImage) -> Result<Image, AgentError> {
-        let stored = image.keep(&*self.shared.blobs_of(id)).await;
+        let stored = image.keep(&self.shared.blobs_of(id)).await;
         stored.map_err(|error| match error {
-            AppendError::Unavailable(_) => AgentError::Unavailable,
+            // Storing an image twice is harmless.
+            AppendError::Unavailable(_) | AppendError::Unknown(_) => AgentError::Unavailable,
             error => Refusal::NotStored(error.to_string()).into(),
         })
     }
@@ -20,7 +21,7 @@ impl Threads {
     /// Replaces the names of images in an item by the images.
     pub async fn show(&self, id: ThreadId, item: &mut wire::ThreadItem) {
         if shows_images(item) {
-            show(&*self.shared.blobs_of(id), item).await;
+            show(&self.shared.blobs_of(id), item).await;
         }
     }
 }

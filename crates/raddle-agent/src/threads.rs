@@ -8,11 +8,11 @@ use std::time::Duration;
 use raddle_core::policy::Layer;
 use raddle_core::ports::{
     BackgroundTerminal, Blobs, BoxFuture, Hooks, Journal, Model, Pages, Plugins, ReadError,
-    Rulebook, Skills, Tools, Webhook,
+    Rulebook, Skills, StoreTimeouts, Tools, Webhook,
 };
 use raddle_core::{
     Command, CommandOutcome, CursorStatus, Epoch, Failure, IdempotentRequest, Input, ItemId,
-    Recovery, Refusal, RequestNumber, Sandbox, Seq, Settings, Status, Thread, ThreadId,
+    Recovery, Refusal, RequestNumber, Sandbox, Seq, Settings, Status, Tail, Thread, ThreadId,
     ThreadStarted, ThreadWriter, Timestamp, WriterEnd, WriterNode,
 };
 use raddle_protocol::Notification;
@@ -26,11 +26,10 @@ use crate::counters::Counters;
 use crate::environment::{EnvironmentReader, Instructions};
 use crate::hooks::{HookRunner, InputNotices, NoticeSink, SessionStart};
 use crate::interrupts::WaitingInterrupts;
-use crate::open::open;
+use crate::open::{open, read_on};
 use crate::skills::may_name_skill;
-use crate::task::{
-    AfterCommand, JOURNAL_TIMEOUT, NewSubscriber, Stores, Task, TaskEnd, TaskMessage, UsageReport,
-};
+use crate::task::{AfterCommand, NewSubscriber, Stores, Task, TaskEnd, TaskMessage, UsageReport};
+use crate::thread_blobs::ThreadBlobs;
 use crate::tool_gate::ToolGate;
 use crate::{AgentError, CommandResult, Delivery, Liveness, ReplyTo, Subscriber};
 
@@ -40,11 +39,10 @@ const INBOX: usize = 64;
 /// Number of locks for loading threads. Threads share them by the hash of their id.
 const OPENINGS: usize = 64;
 
-/// Limit: time for unloading threads at shutdown; beyond it, threads that hang are abandoned and
-/// logged; the next process treats their owner as dead.
-///
-/// It is a little longer than a thread waits for an unavailable journal.
-const CLOSE_TIMEOUT: Duration = JOURNAL_TIMEOUT.saturating_add(Duration::from_secs(5));
+/// Limit: time for unloading threads at shutdown, after the time that a loaded thread waits for an
+/// unavailable journal; beyond it, threads that hang are abandoned and logged; the next process
+/// treats their owner as dead.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The dependencies of the agent.
 pub struct Options {
@@ -278,16 +276,7 @@ impl Threads {
         if let Some(handle) = self.shared.wait_live(id).await {
             return Ok(handle);
         }
-        let (thread, tail) = open(&*self.shared.journal, id).await?;
-        // A fork that was interrupted before its first own record does not exist yet.
-        if thread.id() != Some(id) {
-            return Err(ReadError::NotFound.into());
-        }
-        if thread.is_deleted() {
-            self.shared.forget(id, thread.head()).await;
-            return Err(Refusal::Deleted.into());
-        }
-        self.shared.ensure_not_owned(&thread).await?;
+        let (thread, tail) = self.shared.take(id).await?;
         let node = self.shared.node(Epoch(thread.epoch().0 + 1));
         let head = thread.head();
         let settings = thread.settings().clone();
@@ -357,6 +346,11 @@ impl Threads {
         self.shared.tool_gate.tools.end_terminal(id, terminal)
     }
 
+    /// Time limits of the journal of durable threads.
+    pub fn timeouts(&self) -> StoreTimeouts {
+        self.shared.journal.timeouts()
+    }
+
     /// Unloads every thread gracefully. Threads that do not end in time are aborted.
     pub async fn close(&self) {
         let mut tasks = std::mem::take(&mut *self.shared.tasks());
@@ -368,10 +362,9 @@ impl Threads {
             unloads.spawn(async move { drop(handle.send(TaskMessage::Unload).await) });
         }
         let all_ended = async { while tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(CLOSE_TIMEOUT, all_ended)
-            .await
-            .is_err()
-        {
+        let close_timeout = self.timeouts().outage + CLOSE_TIMEOUT;
+        let closed = tokio::time::timeout(close_timeout, all_ended).await;
+        if closed.is_err() {
             tracing::warn!(
                 threads = tasks.len(),
                 "threads that did not end in time were aborted"
@@ -407,6 +400,30 @@ impl ThreadRegistry {
         (self.clock)()
     }
 
+    /// Folds a thread, and takes it from the node that owned it. Fails if that node is alive.
+    async fn take(&self, id: ThreadId) -> Result<(Thread, Tail), AgentError> {
+        let journal = &*self.journal;
+        let (mut thread, mut tail) = open(journal, id).await?;
+        loop {
+            // A fork that was interrupted before its first own record does not exist yet.
+            if thread.id() != Some(id) {
+                return Err(ReadError::NotFound.into());
+            }
+            if thread.is_deleted() {
+                self.forget(id, thread.head()).await;
+                return Err(Refusal::Deleted.into());
+            }
+            self.ensure_not_owned(&thread).await?;
+            let former = thread.owner().filter(|node| *node != self.node);
+            let head = journal.take(id, former).await?;
+            // Records that were stored since may be those of a third node, which is checked and
+            // taken from in the same way.
+            if !read_on(journal, id, head, &mut thread, &mut tail).await? {
+                return Ok((thread, tail));
+            }
+        }
+    }
+
     /// Fails if another live process owns the thread.
     async fn ensure_not_owned(&self, thread: &Thread) -> Result<(), AgentError> {
         match thread.owner() {
@@ -427,18 +444,19 @@ impl ThreadRegistry {
         }
     }
 
-    /// Images of threads with this retention.
-    pub(crate) fn blobs(&self, retention: Retention) -> Arc<dyn Blobs> {
-        match retention {
+    /// Blobs of a thread with this retention.
+    pub(crate) fn blobs(&self, retention: Retention, thread: ThreadId) -> ThreadBlobs {
+        let store = match retention {
             Retention::Durable => self.blobs.clone(),
             Retention::Ephemeral => self.memory_blobs.clone(),
-        }
+        };
+        ThreadBlobs { store, thread }
     }
 
-    /// Images of a thread.
-    pub(crate) fn blobs_of(&self, id: ThreadId) -> Arc<dyn Blobs> {
+    /// Blobs of a thread. An ephemeral thread is always loaded.
+    pub(crate) fn blobs_of(&self, id: ThreadId) -> ThreadBlobs {
         let retention = self.live().get(&id).map(|handle| handle.retention);
-        self.blobs(retention.unwrap_or(Retention::Durable))
+        self.blobs(retention.unwrap_or(Retention::Durable), id)
     }
 
     /// Journal of a thread. An ephemeral thread is always loaded.
@@ -480,7 +498,7 @@ impl ThreadRegistry {
         let shared = self.clone();
         let stores = Stores {
             journal: self.journal(retention),
-            blobs: self.blobs(retention),
+            blobs: self.blobs(retention, id),
         };
         let task = Task::new(
             id,

@@ -18,7 +18,7 @@ use raddle_core::policy::{
     Act, ActKind, Amendment, DeadlineAction, ManagedLimits, Policy, Ruling, Verdict, proposed,
 };
 use raddle_core::ports::{
-    AmendError, BackgroundTerminal, Blobs, BoxFuture, Hooks, PluginEvent, ReportSink, Requirement,
+    AmendError, BackgroundTerminal, BoxFuture, Hooks, PluginEvent, ReportSink, Requirement,
     Rulebook, ToolIntent, ToolJob, ToolResult, ToolSpec, Tools, Webhook, WebhookDecision,
     WebhookError, WebhookRequest,
 };
@@ -33,6 +33,7 @@ use tokio::time::sleep;
 
 use crate::hooks::HookRunner;
 use crate::images::NewImage;
+use crate::thread_blobs::ThreadBlobs;
 use crate::tool_name_rules;
 use crate::work::CALLS_MAX;
 
@@ -413,7 +414,7 @@ impl ReportSink for TaskReports {
 /// Rechecks and runs a job, and reports its end. A tool that does not stop in time is abandoned.
 pub(crate) async fn carry_out(
     gate: Arc<ToolGate>,
-    blobs: Arc<dyn Blobs>,
+    blobs: ThreadBlobs,
     (job, approvals): (ToolJob, Approvals),
     hooks: HookRunner,
     mut stop: watch::Receiver<()>,
@@ -442,7 +443,7 @@ pub(crate) async fn carry_out(
             () = stopped => {}
         }
     }
-    let output = store_large_output(&*blobs, result.output, result.pictures, result.full).await;
+    let output = store_large_output(&blobs, result.output, result.pictures, result.full).await;
     let diff = result.diff.map(Command::UpdateDiff);
     let stopped = result.status == ItemStatus::Interrupted;
     let end = Command::EndTool(Box::new(EndTool {
@@ -463,7 +464,7 @@ pub(crate) async fn carry_out(
 
 /// Stores large output as blobs that the record names.
 async fn store_large_output(
-    blobs: &dyn Blobs,
+    blobs: &ThreadBlobs,
     mut output: Output,
     pictures: Vec<Vec<u8>>,
     full: Option<String>,

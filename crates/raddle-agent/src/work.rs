@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use raddle_core::ports::{
-    Blobs, HookEvent, HookRuling, Journal, Model, ModelEvent, Prompt, Requirement,
-};
+use raddle_core::ports::{HookEvent, HookRuling, Journal, Model, ModelEvent, Prompt, Requirement};
 use raddle_core::{
     Admission, AppendText, Ask, CallTool, Command, ContextEntry, EndModel, Failure, FailureKind,
     Grant, ItemBody, ItemId, ItemPart, ItemUpdate, Measure, ModelEnd, Purpose, Scope, Sealed, Seq,
@@ -19,6 +17,7 @@ use crate::estimate::UsageMeter;
 use crate::hooks::{HookRunner, add_prompt};
 use crate::images::{SHOWN_BYTES_MAX, look_at};
 use crate::instructions::COMPACT;
+use crate::thread_blobs::ThreadBlobs;
 use crate::tool_gate::{Judgement, ToolGate, after};
 use crate::tools::OfferedTools;
 
@@ -32,7 +31,7 @@ const CONTINUATIONS_MAX: u32 = 8;
 /// Inputs of a model call.
 pub(crate) struct ModelWork {
     pub(crate) journal: Arc<dyn Journal>,
-    pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) blobs: ThreadBlobs,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) prompt: Prompt,
     pub(crate) lineage: Vec<Span>,
@@ -76,7 +75,7 @@ impl ModelWork {
                     Purpose::Answer => SHOWN_BYTES_MAX,
                     Purpose::Compact => 0,
                 };
-                look_at(&*self.blobs, &mut self.prompt.entries, images).await;
+                look_at(&self.blobs, &mut self.prompt.entries, images).await;
                 if self.prompt.purpose == Purpose::Compact {
                     // A history that did not fit for an answer may just fit for compacting; after
                     // that it is shortened.

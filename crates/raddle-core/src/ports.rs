@@ -84,8 +84,12 @@ pub trait Journal: Send + Sync {
         class: Class,
     ) -> BoxFuture<'a, Result<Seq, AppendError>>;
 
-    /// Ends the writes of the node that had a thread, and returns the head, after which the caller
-    /// may append. Called once before a thread is opened for writing; reads use [`Journal::head`].
+    /// Ends the writes of the node that owned a thread, and returns the head, after which the
+    /// caller may append. Called before a thread is opened for writing, and again if there are
+    /// records that the caller had not folded; reads use [`Journal::head`].
+    ///
+    /// `former` is the owner by the records that the caller folded. It is `None` if that owner
+    /// released the thread, or is the caller's own node.
     ///
     /// A store that gathers the deltas of a node outside the thread seals them here, so that no
     /// delta of `former` is stored later. Elsewhere this is the head.

@@ -113,6 +113,9 @@ pub enum Refusal {
     /// The command could not be stored.
     #[error("the thread's journal cannot be written: {0}")]
     NotStored(String),
+    /// The thread ended before it was known whether the command was stored.
+    #[error("it is unknown whether the command was stored; read the thread, then retry")]
+    OutcomeUnknown,
 }
 
 /// How a request was resolved, without the answer.

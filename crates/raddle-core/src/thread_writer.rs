@@ -172,8 +172,10 @@ pub struct ThreadWriter {
     next: Seq,
     inbox: Inbox,
     batch: Option<Batch>,
-    /// Whether the outcome of the batch's append is unknown.
+    /// Whether the head must be read, because the outcome of the batch's append is unknown.
     unknown: bool,
+    /// Whether an append of the batch may have been stored, or may still be.
+    in_doubt: bool,
     /// Whether the barrier is known to be stored.
     barrier_stored: bool,
     running: BTreeSet<Effect>,
@@ -290,6 +292,7 @@ impl ThreadWriter {
             inbox: Inbox::default(),
             batch: None,
             unknown: false,
+            in_doubt: false,
             barrier_stored: false,
             running: BTreeSet::new(),
             meter: None,
@@ -424,6 +427,7 @@ impl ThreadWriter {
             Ok(_) => {
                 self.barrier_stored = true;
                 self.fails = None;
+                self.in_doubt = false;
                 self.stored = batch.last();
                 self.settle(batch)
             }
@@ -440,6 +444,7 @@ impl ThreadWriter {
             Err(AppendError::Unknown(_)) => {
                 self.batch = Some(batch);
                 self.unknown = true;
+                self.in_doubt = true;
                 Vec::new()
             }
             // The refusal itself says that the journal cannot be written.
@@ -460,6 +465,7 @@ impl ThreadWriter {
         // have the same number as another owner's. An owner that does not know whether its barrier
         // is stored takes ownership again.
         if head == batch.last() && self.barrier_stored {
+            self.in_doubt = false;
             self.stored = head;
             self.settle(batch)
         } else if head == batch.after {
@@ -634,7 +640,8 @@ impl ThreadWriter {
         self.running = pending;
     }
 
-    /// Ends the task: waiting callers get the reason, and everything that runs is stopped.
+    /// Ends the task: waiting callers get the reason, and everything that runs is stopped. Callers
+    /// whose commands may have been stored must not repeat them unseen.
     fn end(&mut self, ended: WriterEnd, batch: Option<Batch>) -> Vec<WriterAction> {
         let refusal = match &ended {
             WriterEnd::OwnedElsewhere | WriterEnd::Released => Refusal::OwnedElsewhere,
@@ -642,17 +649,22 @@ impl ThreadWriter {
             WriterEnd::Deleted => Refusal::Deleted,
         };
         self.ended = Some(ended);
-        let decided = batch.into_iter().flat_map(|batch| {
-            let subscribers = batch.subscribers.into_iter().map(|(token, _)| token);
-            let replies = batch.replies.into_iter().map(|(token, _)| token);
-            replies.chain(subscribers).collect::<Vec<_>>()
-        });
-        let waiting = std::mem::take(&mut self.waiters).into_iter();
-        let tokens = decided.chain(waiting.map(|(_, token)| token));
-        let mut actions: Vec<WriterAction> = tokens
-            .chain(self.inbox.drain())
-            .map(|token| WriterAction::Reply(token, Err(refusal.clone())))
+        let refusal_of_decided = match self.in_doubt {
+            true => Refusal::OutcomeUnknown,
+            false => refusal.clone(),
+        };
+        let (replies, subscribers) = batch
+            .map(|batch| (batch.replies, batch.subscribers))
+            .unwrap_or_default();
+        let mut actions: Vec<WriterAction> = replies
+            .into_iter()
+            .map(|(token, _)| WriterAction::Reply(token, Err(refusal_of_decided.clone())))
             .collect();
+        let subscribers = subscribers.into_iter().map(|(token, _)| token);
+        let waiting = std::mem::take(&mut self.waiters).into_iter();
+        let others = subscribers.chain(waiting.map(|(_, token)| token));
+        let others = others.chain(self.inbox.drain());
+        actions.extend(others.map(|token| WriterAction::Reply(token, Err(refusal.clone()))));
         let running = std::mem::take(&mut self.running).into_iter();
         actions.extend(
             running

@@ -31,7 +31,7 @@ mod wire_error;
 
 pub use handlers::initialize::CONTRACT_VERSION;
 pub use options::Options;
-pub use peers::Peers;
+pub use peers::{PeerCaller, PeerNode, Peers};
 pub use raddle_config::Paths;
 pub use server::Server;
 pub use services::agent_deps::{AgentDeps, AgentParts};

@@ -29,8 +29,7 @@ pub struct Options {
     pub measure_sandbox: Option<MeasureFn>,
     /// Whether to read `PATH` from the user's login shell, unless the configuration forbids it.
     pub login_shell: bool,
-    /// The other processes of the home; without them, requests for a thread that another one owns
-    /// are rejected.
+    /// The other nodes; without them, requests for a thread that another one owns are rejected.
     pub peers: Option<Arc<dyn Peers>>,
     /// Client for the vendors' interfaces outside turns. Without it users cannot sign in, and the
     /// only models are those that the configuration names.

@@ -1,19 +1,35 @@
-//! The port to the other processes of a home.
+//! The port to the other nodes that share the journal.
 
 use std::fmt;
 
+use raddle_agent::Liveness;
 use raddle_core::ports::BoxFuture;
 use raddle_rpc::{Connection, DialError};
 
-/// The other processes of this home.
-pub trait Peers: fmt::Debug + Send + Sync {
-    /// Returns the names of those that are alive; this process may be among them.
-    fn alive(&self) -> BoxFuture<'_, Vec<String>>;
+/// The nodes that share the journal. Their liveness and the connections to them come from one
+/// source, so that a node that is alive can be dialled.
+pub trait Peers: Liveness + fmt::Debug {
+    /// Returns the nodes that are alive; this node may be among them. Empty if they are unknown.
+    fn alive(&self) -> BoxFuture<'_, Vec<PeerNode>>;
 
-    /// Connects to one of them, for a client of this name.
+    /// Connects to the node with this name, for a client.
     fn dial<'a>(
         &'a self,
         node: &'a str,
-        principal: Option<&'a str>,
+        caller: PeerCaller<'a>,
     ) -> BoxFuture<'a, Result<Connection, DialError>>;
+}
+
+/// A node that is alive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerNode {
+    /// Name of the node.
+    pub name: String,
+}
+
+/// Client for which a node connects to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerCaller<'a> {
+    /// Principal of the client; `None` if it has none.
+    pub principal: Option<&'a str>,
 }

@@ -28,17 +28,11 @@ use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::peers::{PeerCaller, PeerNode};
 use crate::services::ServerState;
 use crate::services::threads::{self, answers};
 use crate::session::Session;
 use crate::wire_error::WireError;
-
-/// Limit: time for finding the owner of a thread whose process is alive and does not respond;
-/// beyond it, the server rejects the request with -32600 and names the process.
-///
-/// How long to retry while the owning process is alive and does not respond: it may be about to
-/// end.
-const OWNER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Delay between two retries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
@@ -123,7 +117,10 @@ async fn find(
         };
         let why = match link_to(state, session, &node).await {
             Ok(link) => return ThreadLocation::Remote(link),
-            Err(DialError::Unreachable(error)) if since.elapsed() > OWNER_TIMEOUT => {
+            // It may be about to end, and then another node takes the thread over.
+            Err(DialError::Unreachable(error))
+                if since.elapsed() > state.threads.timeouts().take_over =>
+            {
                 error.to_string()
             }
             Err(DialError::Unreachable(_)) => {
@@ -178,8 +175,10 @@ async fn link_to(
     if let Some(link) = links.open.get(node) {
         return Ok(link.clone());
     }
-    let principal = session.peer.principal.as_deref();
-    let connection = peers.dial(node, principal).await?;
+    let caller = PeerCaller {
+        principal: session.peer.principal.as_deref(),
+    };
+    let connection = peers.dial(node, caller).await?;
     let link = PeerLink::open(state, session, connection, introduction);
     links.open.insert(node.to_owned(), link.clone());
     Ok(link)
@@ -197,7 +196,7 @@ pub(crate) async fn remote_threads(
     };
     let deadline = Instant::now() + LIST_TIMEOUT;
     let mut requests = Vec::new();
-    for node in peers.alive().await {
+    for PeerNode { name: node } in peers.alive().await {
         if node == state.threads.node() || session.peer.transport == Transport::Relay {
             continue;
         }

@@ -13,7 +13,8 @@ use tokio::time::{Instant, timeout};
 use crate::metrics::page;
 use crate::services::ServerState;
 
-/// Limit: time for each probe of `/livez`; beyond it, the server responds with 503.
+/// Limit: time for the probe of the accept loop by `/livez`; beyond it, the server responds with
+/// 503.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a health check is cached: frequent requests do not probe the components.
@@ -107,9 +108,10 @@ impl HealthProbe {
     }
 
     async fn check(&self) -> Health {
+        let threads = &self.state.threads;
         let (loop_probe, journal) = tokio::join!(
             timeout(PROBE_TIMEOUT, self.probe_loop()),
-            timeout(PROBE_TIMEOUT, self.state.threads.try_journal()),
+            timeout(threads.timeouts().probe, threads.try_journal()),
         );
         let loop_is_ok = loop_probe == Ok(true);
         let (store_is_ok, store) = match journal {

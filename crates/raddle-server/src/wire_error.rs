@@ -145,6 +145,8 @@ pub(crate) enum WireError {
     },
     /// The owning process ended before it responded, or does not respond.
     OwnerLost,
+    /// The thread ended before the outcome of the request was known.
+    OutcomeUnknown,
     /// Work that ended without a response.
     Dropped,
 }
@@ -374,6 +376,11 @@ impl From<WireError> for ErrorObject {
             WireError::OwnerLost => Self::new(
                 code::OVERLOADED,
                 "the process that owned the thread ended or stopped responding, and may have run the request; read the thread, then retry",
+            )
+            .with_data(json!({ "errorInfo": "owner_lost", "retryAfterMs": RETRY_AFTER_MS })),
+            WireError::OutcomeUnknown => Self::new(
+                code::OVERLOADED,
+                "the thread moved, or its journal became unavailable, while the request was being stored, so it may have run; read the thread, then retry",
             )
             .with_data(json!({ "errorInfo": "owner_lost", "retryAfterMs": RETRY_AFTER_MS })),
             WireError::Dropped => Self::new(

@@ -40,6 +40,7 @@ pub(crate) fn open<T>(
             rules,
             Recovery::Interrupt,
             &vendor_client,
+            threads::local_peers(&home.state),
             peer_connections,
         )
     })?;

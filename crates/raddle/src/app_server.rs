@@ -15,7 +15,7 @@ use raddle_rpc::{
     raise_descriptor_limit, stdin_end,
 };
 use raddle_sandbox::{MeasureFn, environment};
-use raddle_server::{Options, Server};
+use raddle_server::{Options, Peers, Server};
 use sha2::{Digest, Sha256};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -76,6 +76,7 @@ pub(crate) fn run(
     overrides.extend(args.config.iter().cloned());
     let key_rules = Arc::new(rules.clone());
     let vendor_client = Arc::new(VendorClient::new(&home.state, Some(key_rules)));
+    let peers = threads::local_peers(&home.state);
     let options = Options {
         source: source(args.session_source),
         secrets: secrets(args),
@@ -85,7 +86,7 @@ pub(crate) fn run(
         )?)),
         overrides,
         login_shell: true,
-        peers: Some(threads::local_peers(&home.state)),
+        peers: Some(peers.clone()),
         vendors: Some(vendor_client.clone()),
         ..Options::new(home.paths())
     };
@@ -101,6 +102,7 @@ pub(crate) fn run(
         rules,
         recovery,
         vendor_client: &vendor_client,
+        peers,
     };
     let outcome = runtime.block_on(serve(options, listeners, deps, lifecycle));
     // A thread may be stuck in a read of stdin; it must not keep the process.
@@ -145,6 +147,7 @@ struct ThreadDeps<'a> {
     rules: RuleStore,
     recovery: Recovery,
     vendor_client: &'a VendorClient,
+    peers: Arc<dyn Peers>,
 }
 
 async fn serve(
@@ -161,6 +164,7 @@ async fn serve(
         rules,
         recovery,
         vendor_client,
+        peers,
     } = deps;
     let has_others = requested.len() > usize::from(on_stdio);
     let (peer_connections, mut relayed) = mpsc::channel(RELAYED);
@@ -171,6 +175,7 @@ async fn serve(
             rules,
             recovery,
             vendor_client,
+            peers,
             peer_connections,
         )
     })?;

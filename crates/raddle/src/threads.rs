@@ -10,7 +10,7 @@ use raddle_config::clock::now;
 use raddle_core::policy::{Amendment, Layer, PathPattern, Policy};
 use raddle_core::ports::{
     AmendError, AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page,
-    PageQuery, Pages, ReadError, Rulebook, Summary, TurnEntry,
+    PageQuery, Pages, ReadError, Rulebook, StoreTimeouts, Summary, TurnEntry,
 };
 use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, Settings, ThreadId, TurnId};
 use raddle_plugin::{
@@ -20,7 +20,7 @@ use raddle_plugin::{
 use raddle_providers::{ConfiguredModels, VendorClient};
 use raddle_rpc::{Connection, DialError, PeerListener, dial};
 use raddle_sandbox::{PolicyPath, SandboxService, Tier, egress};
-use raddle_server::{AgentDeps, AgentParts, Peers};
+use raddle_server::{AgentDeps, AgentParts, PeerCaller, PeerNode, Peers};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 use raddle_tools::{
     BuiltInTools, CheckpointOptions, CheckpointedTools, CopyFolders, FileCheckpoints, HostsError,
@@ -33,14 +33,15 @@ use crate::webhook::HttpWebhook;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Creates the live threads of a home. Connections of other processes of the home go to
-/// `peer_connections`.
+/// Creates the live threads of a home, of which `peers` are the other processes. Connections of these
+/// go to `peer_connections`.
 pub(crate) fn open(
     home: &Path,
     deps: AgentDeps,
     rules: RuleStore,
     recovery: Recovery,
     vendor_client: &VendorClient,
+    peers: Arc<dyn Peers>,
     peer_connections: mpsc::Sender<Connection>,
 ) -> AgentParts {
     let command_rules = CommandRules::of(&deps, rules.clone());
@@ -77,11 +78,10 @@ pub(crate) fn open(
     let tools = CheckpointedTools::new(Arc::new(tools), built_in.turn_diffs(), checkpoints.clone());
     let models = ConfiguredModels::new(providers.clone(), vendor_client);
     let models = PluginModels::new(Arc::new(models), providers, plugins.clone());
-    let folder = folder(home);
     // Never the name of another process, not even of a dead one.
     let node = ThreadId::mint().to_string();
     let journal = Arc::new(LazyJournal::new(
-        folder.clone(),
+        folder(home),
         node.clone(),
         peer_connections,
     ));
@@ -105,7 +105,7 @@ pub(crate) fn open(
         plugins: Arc::new(plugins.clone()),
         clock: now,
         node,
-        liveness: Arc::new(LocalPeers { folder }),
+        liveness: peers,
         recovery,
     });
     AgentParts {
@@ -396,25 +396,26 @@ struct LocalPeers {
 }
 
 impl Peers for LocalPeers {
-    fn alive(&self) -> BoxFuture<'_, Vec<String>> {
+    fn alive(&self) -> BoxFuture<'_, Vec<PeerNode>> {
         let folder = self.folder.clone();
         Box::pin(async move {
             let nodes = tokio::task::spawn_blocking(move || NodeLock::alive(&folder));
             let alive = nodes.await.map_err(io::Error::other);
-            alive
+            let names = alive
                 .and_then(|it| it.map_err(io::Error::other))
-                .unwrap_or_default()
+                .unwrap_or_default();
+            names.into_iter().map(|name| PeerNode { name }).collect()
         })
     }
 
     fn dial<'a>(
         &'a self,
         node: &'a str,
-        principal: Option<&'a str>,
+        caller: PeerCaller<'a>,
     ) -> BoxFuture<'a, Result<Connection, DialError>> {
         Box::pin(async move {
             let path = NodeLock::socket_path(&self.folder, node).map_err(io::Error::other)?;
-            dial(&path, VERSION, principal).await
+            dial(&path, VERSION, caller.principal).await
         })
     }
 }
@@ -430,7 +431,7 @@ impl Liveness for LocalPeers {
     }
 }
 
-/// Maps an error from opening the journal to one for appending.
+/// Maps an error from opening the journal to one for writing, of which nothing was stored.
 fn closed(error: ReadError) -> AppendError {
     match error {
         ReadError::Unavailable(what) => AppendError::Unavailable(what),
@@ -451,6 +452,14 @@ impl Journal for LazyJournal {
             let journal = self.opened().await.map_err(closed)?;
             journal.append(thread, after, records, class).await
         })
+    }
+
+    fn take<'a>(
+        &'a self,
+        thread: ThreadId,
+        former: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Seq, ReadError>> {
+        Box::pin(async move { self.opened().await?.take(thread, former).await })
     }
 
     fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>> {
@@ -498,6 +507,11 @@ impl Journal for LazyJournal {
             journal.forget(thread, head).await
         })
     }
+
+    /// Returns the limits of the local journal, which need not be open for that.
+    fn timeouts(&self) -> StoreTimeouts {
+        StoreTimeouts::LOCAL
+    }
 }
 
 impl Pages for LazyJournal {
@@ -532,15 +546,20 @@ impl Pages for LazyJournal {
 }
 
 impl Blobs for LazyJournal {
-    fn put(&self, bytes: Vec<u8>, media: String) -> BoxFuture<'_, Result<Blob, AppendError>> {
+    fn put(
+        &self,
+        thread: ThreadId,
+        bytes: Vec<u8>,
+        media: String,
+    ) -> BoxFuture<'_, Result<Blob, AppendError>> {
         Box::pin(async move {
             let journal = self.opened().await.map_err(closed)?;
-            journal.put(bytes, media).await
+            journal.put(thread, bytes, media).await
         })
     }
 
-    fn get(&self, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
-        Box::pin(async move { self.opened().await?.get(blob).await })
+    fn get(&self, thread: ThreadId, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
+        Box::pin(async move { self.opened().await?.get(thread, blob).await })
     }
 }
 

@@ -160,6 +160,7 @@ pub const REQUIRED: &[&str] = &[
     "refusal KeyReused",
     "refusal Busy",
     "refusal NotStored",
+    "refusal OutcomeUnknown",
     "ended OwnedElsewhere",
     "ended NotStored",
     "ended Deleted",
@@ -347,6 +348,7 @@ pub fn refusal_name(refusal: &Refusal) -> &'static str {
         Refusal::KeyReused => "refusal KeyReused",
         Refusal::Busy => "refusal Busy",
         Refusal::NotStored(_) => "refusal NotStored",
+        Refusal::OutcomeUnknown => "refusal OutcomeUnknown",
     }
 }
 

@@ -5,7 +5,7 @@ use raddle_core::{Epoch, Failure, FailureKind, Tail, Thread, WriterEnd};
 
 use tokio::time::Instant;
 
-use super::{JOURNAL_TIMEOUT, RETRY_DELAY, Task};
+use super::{RETRY_DELAY, Task};
 use crate::open::open;
 
 impl Task {
@@ -83,7 +83,8 @@ impl Task {
     /// waits for its turn.
     pub(super) async fn wait_for_space(&mut self) {
         let since = *self.unavailable_since.get_or_insert_with(Instant::now);
-        if self.writer.stored() > self.initial_head && since.elapsed() < JOURNAL_TIMEOUT {
+        let outage_max = self.journal.timeouts().outage;
+        if self.writer.stored() > self.initial_head && since.elapsed() < outage_max {
             return self.during(tokio::time::sleep(RETRY_DELAY)).await;
         }
         let why = self.failed.as_ref().map(ToString::to_string);

@@ -11,7 +11,7 @@ use raddle_core::{
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Caller, JOURNAL_TIMEOUT, Task};
+use super::{Caller, Task};
 use crate::open::open_at;
 use crate::{AgentError, SubscribeResult, Subscriber};
 
@@ -131,7 +131,8 @@ impl Task {
                 subscriber: accepted,
                 answer,
             } = pending;
-            let mut answer = pin!(timeout(JOURNAL_TIMEOUT, answer));
+            let outage_max = self.journal.timeouts().outage;
+            let mut answer = pin!(timeout(outage_max, answer));
             let start_point = loop {
                 let is_wanted = self.is_progress_wanted();
                 tokio::select! {

@@ -245,6 +245,7 @@ mod tests {
     use raddle_store::MemoryJournal;
 
     use super::*;
+    use crate::thread_blobs::ThreadBlobs;
 
     /// Log of all deliveries, in order.
     type DeliveryLog = Arc<Mutex<Vec<String>>>;
@@ -298,11 +299,13 @@ mod tests {
     }
 
     fn subscribers() -> Subscribers {
+        let thread = ThreadId::mint();
+        let store = Arc::new(MemoryJournal::new());
         let stores = Stores {
-            journal: Arc::new(MemoryJournal::new()),
-            blobs: Arc::new(MemoryJournal::new()),
+            journal: store.clone(),
+            blobs: ThreadBlobs { store, thread },
         };
-        Subscribers::new(ThreadId::mint(), stores, None)
+        Subscribers::new(thread, stores, None)
     }
 
     fn clients(log: &DeliveryLog) -> BTreeMap<&'static str, Arc<LoggedSubscriber>> {

@@ -1,5 +1,6 @@
 //! A live thread, from a command to its notifications.
 
+mod blobs;
 mod catch_up;
 mod client_tools;
 mod deleting;
@@ -12,6 +13,7 @@ mod peek;
 mod progress;
 mod script;
 mod subscribe;
+mod take_over;
 mod tool_gate;
 mod turn_log;
 mod unload;

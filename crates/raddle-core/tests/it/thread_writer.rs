@@ -176,6 +176,47 @@ fn the_head_settles_a_lost_acknowledgement() {
     );
 }
 
+/// A caller is told that nothing was stored only if that is certain.
+#[test]
+fn a_caller_in_doubt_does_not_learn_that_nothing_was_stored() {
+    let unknown = || Err(AppendError::Unknown("no answer".to_owned()));
+    let away = || Err(AppendError::Unavailable("away".to_owned()));
+    let conflict = || Err(AppendError::Conflict);
+    let elsewhere = Refusal::OwnedElsewhere;
+    let not_stored = Refusal::NotStored("too long".to_owned());
+    let in_doubt = Refusal::OutcomeUnknown;
+    for (results, refusal) in [
+        (vec![conflict()], &elsewhere),
+        (vec![away(), conflict()], &elsewhere),
+        (vec![away()], &not_stored),
+        (vec![unknown()], &in_doubt),
+        // The first attempt may have been stored after the head was read.
+        (vec![unknown(), conflict()], &in_doubt),
+        (vec![unknown(), away()], &in_doubt),
+    ] {
+        let mut sim = idle_thread();
+        sim.send_command(fixtures::rename(Some("n".to_owned())));
+        let before = sim.owner.stored();
+        let mut actions = Vec::new();
+        let case = format!("{results:?}");
+        for result in results {
+            if sim.owner.step(sim.now) == Step::ReadHead {
+                sim.owner.head_is(before);
+            }
+            append(&mut sim.owner, sim.now);
+            actions = sim.owner.appended(result);
+        }
+        if !sim.owner.is_over() {
+            actions = sim.owner.give_up("too long".to_owned());
+        }
+        let refused = |action: &WriterAction| matches!(action, WriterAction::Reply(_, Err(it)) if it == refusal);
+        assert!(
+            actions.len() == 1 && refused(&actions[0]),
+            "{case}: {actions:?}"
+        );
+    }
+}
+
 #[test]
 fn a_repeated_request_is_executed_once() {
     let mut sim = idle_thread();

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::links::{PeerLink, PeerResponse};
 use super::reattach::{enter_lane, reattach_all};
-use super::{OWNER_TIMEOUT, ThreadLocation, find, is_elsewhere};
+use super::{ThreadLocation, find, is_elsewhere};
 use crate::call::{AdmittedCall, PendingResponse};
 use crate::services::ServerState;
 use crate::wire_error::WireError;
@@ -133,6 +133,7 @@ impl ForwardedRequest {
         let reattaching = reattaching.flatten().map(|last_seq| (id, last_seq));
         let (returned, returning) = oneshot::channel();
         let (state, target) = (state.clone(), link.clone());
+        let take_over_max = state.threads.timeouts().take_over;
         link.send_request(
             method,
             &params,
@@ -163,7 +164,7 @@ impl ForwardedRequest {
                     }
                     // Another process owns the thread by now, or none does.
                     PeerResponse::Error(error)
-                        if is_elsewhere(&error) && since.elapsed() < OWNER_TIMEOUT =>
+                        if is_elsewhere(&error) && since.elapsed() < take_over_max =>
                     {
                         let ended = session
                             .relay

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 use tracing::Instrument;
 
 use super::links::{PeerLink, PeerResponse};
-use super::{OWNER_TIMEOUT, RETRY_INTERVAL, ThreadLocation, find, is_elsewhere};
+use super::{RETRY_INTERVAL, ThreadLocation, find, is_elsewhere};
 use crate::lanes::Pass;
 use crate::services::ServerState;
 use crate::services::threads;
@@ -63,6 +63,7 @@ async fn reattach(
         return;
     };
     let since = Instant::now();
+    let take_over_max = state.threads.timeouts().take_over;
     while !session.is_gone() && session.threads().contains(&id) {
         let why = match find(&state, &session, id, ThreadResume::SERVED_BY, since).await {
             ThreadLocation::Remote(link) => {
@@ -76,7 +77,7 @@ async fn reattach(
                         AgentError::Ended
                         | AgentError::OwnedBy { .. }
                         | AgentError::Refused(Refusal::OwnedElsewhere),
-                    ) if since.elapsed() < OWNER_TIMEOUT => {
+                    ) if since.elapsed() < take_over_max => {
                         sleep(RETRY_INTERVAL).await;
                         continue;
                     }

@@ -194,6 +194,7 @@ pub(crate) fn failed(error: AgentError) -> WireError {
     match error {
         // Nothing was stored, because another process was faster. A retry is forwarded there.
         AgentError::Refused(Refusal::Busy | Refusal::OwnedElsewhere) => WireError::Overloaded,
+        AgentError::Refused(Refusal::OutcomeUnknown) => WireError::OutcomeUnknown,
         AgentError::Refused(Refusal::KeyReused) => WireError::KeyReused,
         AgentError::Refused(Refusal::NotSteerable { kind }) => WireError::NotSteerable(kind),
         AgentError::Refused(refusal) => WireError::Refused(refusal.to_string().into()),

@@ -6,9 +6,10 @@ use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use raddle_core::ports::BoxFuture;
+use raddle_agent::Liveness;
+use raddle_core::ports::{BoxFuture, ReadError};
 use raddle_rpc::{Close, Connection, ConnectionLimits, DialError};
-use raddle_server::{Options, Peers, Server};
+use raddle_server::{Options, PeerCaller, PeerNode, Peers, Server};
 use serde_json::{Value, json};
 
 use crate::client::{ConfigWriteLock, StalledClient, TestClient, base64, id_of, is_slow_answer};
@@ -353,9 +354,15 @@ async fn a_panic_in_a_connections_own_task_ends_that_connection_only() {
 #[derive(Debug)]
 struct PanickingPeers;
 
+impl Liveness for PanickingPeers {
+    fn is_alive<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<bool, ReadError>> {
+        Box::pin(ready(Ok(false)))
+    }
+}
+
 impl Peers for PanickingPeers {
-    fn alive(&self) -> BoxFuture<'_, Vec<String>> {
-        async fn fault() -> Vec<String> {
+    fn alive(&self) -> BoxFuture<'_, Vec<PeerNode>> {
+        async fn fault() -> Vec<PeerNode> {
             tokio::task::yield_now().await;
             panic!("a fault in a handler that has waited");
         }
@@ -365,7 +372,7 @@ impl Peers for PanickingPeers {
     fn dial<'a>(
         &'a self,
         _: &'a str,
-        _: Option<&'a str>,
+        _: PeerCaller<'a>,
     ) -> BoxFuture<'a, Result<Connection, DialError>> {
         let refused = DialError::Refused("it is not there".to_owned());
         Box::pin(ready(Err(refused)))

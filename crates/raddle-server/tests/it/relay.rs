@@ -11,7 +11,7 @@ use raddle_agent::Liveness;
 use raddle_core::ThreadId;
 use raddle_core::ports::{BoxFuture, Journal as _, ReadError};
 use raddle_rpc::{Connection, ConnectionLimits, DialError, Transport, memory};
-use raddle_server::{Options, Peers, Server};
+use raddle_server::{Options, PeerCaller, PeerNode, Peers, Server};
 use raddle_store::MemoryJournal;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -52,21 +52,16 @@ impl Liveness for FakePeers {
 }
 
 impl Peers for FakePeers {
-    fn alive(&self) -> BoxFuture<'_, Vec<String>> {
-        let names = self
-            .connections
-            .lock()
-            .expect("the town")
-            .keys()
-            .cloned()
-            .collect();
-        Box::pin(ready(names))
+    fn alive(&self) -> BoxFuture<'_, Vec<PeerNode>> {
+        let connections = self.connections.lock().expect("the town");
+        let names = connections.keys().cloned();
+        Box::pin(ready(names.map(|name| PeerNode { name }).collect()))
     }
 
     fn dial<'a>(
         &'a self,
         node: &'a str,
-        _: Option<&'a str>,
+        _: PeerCaller<'a>,
     ) -> BoxFuture<'a, Result<Connection, DialError>> {
         let connections = self.connections.lock().expect("the town");
         let dialled = match connections.get(node) {

@@ -73,7 +73,7 @@ impl Archive {
 
     /// Returns the amount of stored text that is not yet in the search index.
     pub fn lag(&self) -> Result<Lag, ReadError> {
-        Lag::of(&*self.begin()?, &self.folder)
+        Lag::of(&*self.begin()?, &self.files, &self.folder)
     }
 
     /// Returns a thread as a list shows it, or `None` for a thread that no list shows.

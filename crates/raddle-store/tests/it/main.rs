@@ -7,6 +7,7 @@ mod faulty;
 mod files;
 mod forks;
 mod imports;
+mod lag;
 mod layout;
 mod makers;
 mod node;

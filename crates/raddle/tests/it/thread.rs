@@ -146,8 +146,8 @@ async fn fill(home: &StoredHome) -> [ThreadId; 3] {
     one.start(&journal, "/code/one").await;
     one.turn(&journal, "t1", "first question").await;
     one.turn(&journal, "t2", "second question").await;
-    let image = journal.put(vec![7; 3_000], "image/png".to_owned()).await;
-    let image = image.expect("capacity");
+    let image = journal.put(one.thread, vec![7; 3_000], "image/png".to_owned());
+    let image = image.await.expect("capacity");
     let long = "a long answer ".repeat(10_000);
     let bodies = vec![
         with_image("t2", Image::Blob(image)),

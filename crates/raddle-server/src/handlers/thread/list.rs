@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use raddle_agent::ListedThread;
-use raddle_core::ports::{ListOrder, ListQuery, Page};
+use raddle_core::ports::{ListOrder, ListQuery, ListScope, Page};
 use raddle_protocol::methods::ThreadList;
 use raddle_protocol::{
     Maybe, Thread, ThreadId, ThreadListCwdFilter, ThreadListParams, ThreadListResponse,
@@ -87,6 +87,7 @@ fn query(params: ThreadListParams) -> Result<ListQuery, WireError> {
     };
     let archived = params.archived.unwrap_or_default();
     Ok(ListQuery {
+        scope: ListScope::default(),
         archived,
         // Clients start threads that they never use. As in the reference, only the list of archived
         // threads has those.

@@ -59,6 +59,19 @@ async fn a_list_skips_a_damaged_thread() {
             true,
         ),
         ("UPDATE summary SET rest = '{}' WHERE number = ?1", true),
+        // Without its activity, a row looks like one of an older version.
+        (
+            "UPDATE summary SET rest = json_remove(rest, '$.activity') WHERE number = ?1",
+            true,
+        ),
+        (
+            "UPDATE summary SET rest = json_set(rest, '$.activity.openRequests', 7) WHERE number = ?1",
+            true,
+        ),
+        (
+            "UPDATE summary SET rest = json_set(rest, '$.principal', 'eve') WHERE number = ?1",
+            true,
+        ),
         ("UPDATE thread SET listed = NULL WHERE number = ?1", false),
         ("UPDATE thread SET head = head - 1 WHERE number = ?1", false),
         (

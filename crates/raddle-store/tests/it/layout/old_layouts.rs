@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
-use raddle_core::ports::{Journal, ListQuery, PageQuery, Pages, Summary};
+use raddle_core::ports::{Activity, Journal, ListQuery, PageQuery, Pages, Summary};
 use raddle_core::{Record, Seq, Thread, ThreadId};
 use raddle_store::{Archive, LocalJournal, Options};
 use rusqlite::Connection;
@@ -72,7 +72,12 @@ async fn check_served(journal: &LocalJournal, folder: &Path, stored: &StoredThre
         assert_eq!(read.as_ref(), Ok(records));
         let mut folded = Thread::new();
         records.iter().for_each(|record| folded.apply(record));
-        listed.extend(Summary::of(&folded).filter(|it| !it.archived));
+        // The list rows of an older version name no owner and no work.
+        let older = Summary::of(&folded).map(|it| Summary {
+            activity: Activity::default(),
+            ..it
+        });
+        listed.extend(older.filter(|it| !it.archived));
         if let Some(mut base) = journal.base(*thread, None).await.unwrap() {
             let after = base.thread.head();
             let rest = records.iter().filter(|record| record.seq > after);
@@ -92,6 +97,17 @@ async fn check_served(journal: &LocalJournal, folder: &Path, stored: &StoredThre
     listed.sort_by_key(|it| (it.recency_at, it.thread));
     listed.reverse();
     assert_eq!(journal.list(query).await.unwrap().entries, listed);
+}
+
+/// Checks that a list shows what the records say, with the owner and the work of the thread.
+async fn check_summary(journal: &LocalJournal, folder: &Path, thread: ThreadId) {
+    let mut folded = Thread::new();
+    let records = journal.read(thread, Seq::ZERO, usize::MAX).await;
+    records.unwrap().iter().for_each(|it| folded.apply(it));
+    let archive = Archive::open(folder).unwrap().unwrap();
+    let summary = archive.summary(thread).unwrap();
+    assert_eq!(summary, Summary::of(&folded));
+    assert!(summary.is_none_or(|it| it.activity != Activity::default()));
 }
 
 fn page() -> PageQuery {
@@ -128,6 +144,8 @@ async fn an_older_file_is_migrated() {
                 now: 1_000_000,
             };
             script.append(&journal, vec![renamed("later")]).await;
+            // With its next change, the list row has all of it.
+            check_summary(&journal, folder.path(), *thread).await;
             script.turn(&journal, "later", "on").await;
             let fork = script.fork(&journal, script.head).await;
             journal.delete(fork.thread).await.unwrap();

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
-use raddle_core::ports::{Blobs, Journal, ReadError};
+use raddle_core::ports::{Journal, ReadError};
 use raddle_core::{Announcement, CatchUpReader, Record, Seq, ThreadId};
 use raddle_protocol::{Notification, ThreadClosedNotification};
 
@@ -12,6 +12,7 @@ use super::notices::Notices;
 use super::{ClosedFlag, PAGE_BYTES};
 use crate::images::show_in_notification;
 use crate::task::RETRY_DELAY;
+use crate::thread_blobs::ThreadBlobs;
 use crate::{Delivery, Subscriber};
 
 /// Catch-up of one subscriber.
@@ -25,7 +26,7 @@ pub(in crate::task) struct CatchUpJob {
     pub(super) pending: VecDeque<(Notification, Option<Seq>)>,
     pub(super) notices: Notices,
     pub(super) journal: Arc<dyn Journal>,
-    pub(super) blobs: Arc<dyn Blobs>,
+    pub(super) blobs: ThreadBlobs,
     /// Sequence number up to which it may read.
     pub(super) stored: Arc<AtomicU64>,
     /// Whether it delivered the deletion of the thread.
@@ -147,7 +148,7 @@ impl CatchUpJob {
     /// Delivers the pending notifications. Cancel-safe: the rest stays pending.
     async fn deliver_pending(&mut self) -> bool {
         while let Some((notification, _)) = self.pending.front_mut() {
-            show_in_notification(&*self.blobs, notification).await;
+            show_in_notification(&self.blobs, notification).await;
             let Some((notification, seq)) = self.pending.pop_front() else {
                 break;
             };
