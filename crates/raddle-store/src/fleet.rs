@@ -5,19 +5,20 @@
 //! besides it. Statements of the same connection are pipelined.
 //!
 //! A commit can survive the loss of power or only that of the process, and that belongs to the
-//! connection: see [`lane::Role`]. A node log, which gathers the deltas of all threads of a node in
+//! connection: see [`connections::Role`]. A node log, which gathers the deltas of all threads of a node in
 //! one row, does not exist yet: deltas are rows of their thread.
 
 mod append;
 mod blobs;
 mod chain;
 mod connection;
+mod connections;
 mod delete;
 mod dial;
 mod error;
 mod event_row;
 mod fork;
-mod lane;
+
 mod lists;
 mod options;
 mod pages;
@@ -38,7 +39,7 @@ use raddle_core::ports::{
 };
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 
-use lane::Lanes;
+use connections::Connections;
 use state_cache::StateCache;
 
 pub use options::FleetOptions;
@@ -46,7 +47,7 @@ pub use options::FleetOptions;
 /// Journal on PostgreSQL.
 #[derive(Debug)]
 pub struct FleetJournal {
-    lanes: Lanes,
+    connections: Connections,
     threads: StateCache,
 }
 
@@ -64,10 +65,10 @@ impl FleetJournal {
     ///
     /// The connections are tasks of the current runtime.
     pub async fn open(options: &FleetOptions) -> Result<Self, ReadError> {
-        let lanes = Lanes::new(options)?;
-        lanes.migrate().await.map_err(error::read)?;
+        let connections = Connections::new(options)?;
+        connections.migrate().await.map_err(error::read)?;
         Ok(Self {
-            lanes,
+            connections,
             threads: StateCache::default(),
         })
     }

@@ -30,7 +30,9 @@ pub(super) async fn append(
     if !are_ascending(after, records) {
         return Err(AppendError::Conflict);
     }
-    let mut expected = journal.threads.get(thread).filter(|it| it.head == after);
+    let mut expected = journal.threads.get(thread);
+    // Without records there is no statement that would compare the cached state.
+    expected.take_if(|it| it.head != after || records.is_empty());
     for _ in 0..ATTEMPTS_MAX {
         let state = match expected.take() {
             Some(cached) => cached,
@@ -50,8 +52,8 @@ pub(super) async fn append(
         // Another node took the thread or wrote to it, or the id began anew.
         journal.threads.remove(thread);
         let current = load(journal, thread).await?;
-        if current.log == state.log && current.link != state.link {
-            // The same head, but not of the records that this writer knows.
+        if state.stage == Stage::Live && (current.log, current.link) != (state.log, state.link) {
+            // The head may be the same, but not of the records that this writer knows.
             return Err(AppendError::Conflict);
         }
         expected = Some(current);
@@ -78,17 +80,17 @@ async fn run(
     batch: &Batch,
     class: Class,
 ) -> Result<bool, AppendError> {
-    let before = Before::of(thread, state);
+    let before = ExpectedRow::of(thread, state);
     let mut statement = Statement::default();
     before.fence(&mut statement, state, batch);
     batch.write(&mut statement);
     statement.push(" SELECT 1 FROM moved");
-    let lane = match class {
-        Class::Power => journal.lanes.events(thread),
-        Class::Process => journal.lanes.deltas(),
+    let connection = match class {
+        Class::Power => journal.connections.events(thread),
+        Class::Process => journal.connections.deltas(),
     };
     let write = journal.threads.writing(thread);
-    match lane.query(&statement.sql, &statement.params).await {
+    match connection.query(&statement.sql, &statement.params).await {
         Ok(rows) => {
             write.is_known();
             Ok(!rows.is_empty())
@@ -106,13 +108,13 @@ async fn run(
 }
 
 /// Parameters that identify the expected row.
-struct Before<'a> {
+struct ExpectedRow<'a> {
     thread: ThreadId,
     head: i64,
     link: &'a [u8],
 }
 
-impl<'a> Before<'a> {
+impl<'a> ExpectedRow<'a> {
     fn of(thread: ThreadId, state: &'a ThreadState) -> Self {
         Self {
             thread,

@@ -36,9 +36,9 @@ pub(super) async fn put(
                VALUES (coalesce((SELECT family FROM threads WHERE id = $1), $1), $2, $3, $4, 1,
                    now())
                ON CONFLICT (family, hash) DO UPDATE SET waiting = b.waiting + 1, put_at = now()";
-    let lane = journal.lanes.events(thread);
+    let connection = journal.connections.events(thread);
     let hash = hash.as_slice();
-    let stored = lane
+    let stored = connection
         .query_within(limit, sql, &[thread.as_uuid(), &hash, &form, &body])
         .await;
     stored.map_err(error::repeatable)?;
@@ -56,8 +56,8 @@ pub(super) async fn get(
     let sql = "SELECT form, body FROM blobs
                WHERE hash = $2
                    AND family IN ($1, (SELECT family FROM threads WHERE id = $1)) LIMIT 1";
-    let lane = journal.lanes.reads();
-    let rows = lane
+    let connection = journal.connections.reads();
+    let rows = connection
         .query_within(limit, sql, &[thread.as_uuid(), &hash.as_slice()])
         .await;
     let rows = rows.map_err(error::read)?;
@@ -105,7 +105,7 @@ pub(super) async fn uses_of(
     let hashes: Vec<&[u8]> = named.iter().map(|(hash, _)| hash.as_slice()).collect();
     let sql = "SELECT family, hash FROM blobs WHERE family = ANY ($1) AND hash = ANY ($2)";
     let rows = journal
-        .lanes
+        .connections
         .reads()
         .query(sql, &[&families, &hashes])
         .await;

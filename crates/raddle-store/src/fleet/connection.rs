@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ const STATEMENTS_MAX: usize = 200;
 pub(super) struct Connection {
     client: Client,
     task: AbortHandle,
+    /// Whether the task was told to end. It may take a moment.
+    has_ended: AtomicBool,
     /// Number of warnings that the server sent.
     warnings: Arc<AtomicU64>,
     statements: Mutex<HashMap<String, Statement>>,
@@ -76,6 +78,7 @@ impl Connection {
         Ok(Self {
             client,
             task: task.abort_handle(),
+            has_ended: AtomicBool::new(false),
             warnings,
             statements: Mutex::default(),
             statement_max,
@@ -84,11 +87,12 @@ impl Connection {
 
     /// Drops the socket. Statements without an answer end with [`Failure::Lost`].
     pub(super) fn end(&self) {
+        self.has_ended.store(true, Ordering::SeqCst);
         self.task.abort();
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.client.is_closed() || self.task.is_finished()
+        self.has_ended.load(Ordering::SeqCst) || self.client.is_closed() || self.task.is_finished()
     }
 
     /// Runs a statement, and returns its rows once the server has committed it.

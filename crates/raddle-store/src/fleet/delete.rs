@@ -55,9 +55,9 @@ async fn remove(
                    RETURNING log),
                unlisted AS (DELETE FROM summaries USING gone WHERE id = $1)
                INSERT INTO removals (id, log) SELECT $4::uuid, log FROM gone";
-    let lane = journal.lanes.events(thread);
+    let connection = journal.connections.events(thread);
     let removal = Uuid::now_v7();
-    let removed = lane
+    let removed = connection
         .query(sql, &[thread.as_uuid(), &head, &log, &removal])
         .await;
     removed.map_err(error::append)?;
@@ -84,8 +84,10 @@ async fn find_deleted(
              ORDER BY seq DESC LIMIT 32) AS it ON true
          ORDER BY it.seq DESC LIMIT 32"
     );
-    let lane = journal.lanes.reads();
-    let rows = lane.query(&sql, &[thread.as_uuid(), &as_i64(head)]).await?;
+    let connection = journal.connections.reads();
+    let rows = connection
+        .query(&sql, &[thread.as_uuid(), &as_i64(head)])
+        .await?;
     // An event that cannot be read marks no deletion.
     let event = |row: &Row| -> Option<Event> {
         event_row::event(seq(row.get(1)), row.get(2), row.get(3)).ok()
@@ -105,13 +107,13 @@ async fn clear(journal: &FleetJournal) -> Result<(), Failure> {
     expire_blobs(journal).await?;
     for _ in 0..LOGS_MAX {
         let sql = "SELECT id, log FROM removals ORDER BY id LIMIT 1";
-        let rows = journal.lanes.reads().query(sql, &[]).await?;
+        let rows = journal.connections.reads().query(sql, &[]).await?;
         let Some(row) = rows.first() else {
             return Ok(());
         };
         let (removal, log): (Uuid, Uuid) = (row.get(0), row.get(1));
         clear_log(journal, log).await?;
-        let done = journal.lanes.begin().await?;
+        let done = journal.connections.begin().await?;
         done.query("DELETE FROM removals WHERE id = $1", &[&removal])
             .await?;
         done.commit().await?;
@@ -123,7 +125,7 @@ async fn clear(journal: &FleetJournal) -> Result<(), Failure> {
 async fn clear_log(journal: &FleetJournal, log: Uuid) -> Result<(), Failure> {
     let is_live = "SELECT 1 FROM threads WHERE log = $1 AND live";
     if !journal
-        .lanes
+        .connections
         .reads()
         .query(is_live, &[&log])
         .await?
@@ -134,11 +136,11 @@ async fn clear_log(journal: &FleetJournal, log: Uuid) -> Result<(), Failure> {
     }
     // Forks of a deleted thread share no more of it than those before them, so this only falls.
     let kept = "SELECT coalesce(max(upto), -1) FROM parts WHERE taken = $1";
-    let rows = journal.lanes.reads().query(kept, &[&log]).await?;
+    let rows = journal.connections.reads().query(kept, &[&log]).await?;
     let upto: i64 = rows.first().map_or(i64::MAX, |row| row.get(0));
     clear_blobs(journal, log, upto).await?;
     while clear_records(journal, log, upto).await? {}
-    let rest = journal.lanes.begin().await?;
+    let rest = journal.connections.begin().await?;
     for (table, number) in [("marks", "seq"), ("texts", "seq"), ("bases", "at")] {
         let sql = format!("DELETE FROM {table} WHERE log = $1 AND {number} > $2");
         rest.query(&sql, &[&log, &upto]).await?;
@@ -164,7 +166,7 @@ async fn clear_records(journal: &FleetJournal, log: Uuid, upto: i64) -> Result<b
                    SELECT seq FROM records WHERE log = $1 AND seq > $2
                    ORDER BY seq DESC LIMIT $3)
                RETURNING seq";
-    let piece = journal.lanes.begin().await?;
+    let piece = journal.connections.begin().await?;
     let removed = piece.query(sql, &[&log, &upto, &ROWS_MAX]).await?;
     piece.commit().await?;
     Ok(removed.len() as i64 == ROWS_MAX)
@@ -172,7 +174,7 @@ async fn clear_records(journal: &FleetJournal, log: Uuid, upto: i64) -> Result<b
 
 /// Removes the uses of blobs after a number, and the blobs without any use.
 async fn clear_blobs(journal: &FleetJournal, log: Uuid, upto: i64) -> Result<(), Failure> {
-    let freed = journal.lanes.begin().await?;
+    let freed = journal.connections.begin().await?;
     let uses = "DELETE FROM blob_uses WHERE log = $1 AND seq > $2 RETURNING family, hash";
     let rows = freed.query(uses, &[&log, &upto]).await?;
     let families: Vec<Uuid> = rows.iter().map(|row| row.get(0)).collect();
@@ -189,13 +191,13 @@ async fn clear_blobs(journal: &FleetJournal, log: Uuid, upto: i64) -> Result<(),
 async fn expire_blobs(journal: &FleetJournal) -> Result<(), Failure> {
     let old = "SELECT family, hash FROM blobs
                WHERE waiting > 0 AND put_at < now() - interval '1 hour' LIMIT 100";
-    let rows = journal.lanes.reads().query(old, &[]).await?;
+    let rows = journal.connections.reads().query(old, &[]).await?;
     if rows.is_empty() {
         return Ok(());
     }
     let families: Vec<Uuid> = rows.iter().map(|row| row.get(0)).collect();
     let hashes: Vec<&[u8]> = rows.iter().map(|row| row.get(1)).collect();
-    let expired = journal.lanes.begin().await?;
+    let expired = journal.connections.begin().await?;
     let waive =
         "UPDATE blobs SET waiting = 0 FROM unnest($1::uuid[], $2::bytea[]) AS it(family, hash)
                  WHERE blobs.family = it.family AND blobs.hash = it.hash

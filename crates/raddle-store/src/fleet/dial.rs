@@ -8,8 +8,8 @@ use tokio_postgres::Config;
 use tokio_postgres::config::TargetSessionAttrs;
 
 use super::connection::Connection;
+use super::connections::Role;
 use super::error::{Failure, with_causes};
-use super::lane::Role;
 use super::options::FleetOptions;
 use super::schema;
 use super::tls::TlsDialer;

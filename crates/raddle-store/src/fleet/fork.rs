@@ -6,8 +6,8 @@ use raddle_core::{Seq, ThreadId};
 use uuid::Uuid;
 
 use super::FleetJournal;
+use super::connections::Transaction;
 use super::error::{self, Failure};
-use super::lane::Transaction;
 use super::read;
 use super::segments::OF_T;
 use super::statement::Statement;
@@ -39,7 +39,7 @@ pub(super) async fn fork(
         summary_at(journal, from, at).await?
     };
     let row = summary.map(|it| SummaryRow::new(to, &it));
-    let transaction = journal.lanes.begin().await.map_err(unwritten)?;
+    let transaction = journal.connections.begin().await.map_err(unwritten)?;
     let head = run(&transaction, from, at, to, row.as_ref()).await?;
     let write = journal.threads.writing(to);
     match transaction.commit().await {

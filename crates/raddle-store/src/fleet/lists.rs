@@ -147,8 +147,9 @@ impl Walk<'_> {
             }
         };
         sql = format!("SELECT s.id, s.body, s.head, {holds} FROM ({sql}) AS s {order}");
-        let lane = self.journal.lanes.reads();
-        lane.query(&sql, &statement.params)
+        let connection = self.journal.connections.reads();
+        connection
+            .query(&sql, &statement.params)
             .await
             .map_err(error::read)
     }

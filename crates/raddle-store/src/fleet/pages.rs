@@ -20,7 +20,7 @@ use crate::reverted_ranges::RevertedRanges;
 /// Kind of records that pages are built from, as a column holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i16)]
-pub(super) enum Mark {
+pub(super) enum MarkKind {
     /// Begins a turn.
     Turn = 0,
     /// Ends a turn.
@@ -36,7 +36,7 @@ const ALL: (Seq, Seq) = (Seq::ZERO, Seq(u64::MAX));
 
 /// Position of a record.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct RecordKey {
     log: Uuid,
     seq: Seq,
     /// Length of its JSON.
@@ -50,7 +50,7 @@ pub(super) async fn turns(
     query: PageQuery,
 ) -> Result<Page<TurnEntry>, ReadError> {
     let scan = Scan::new(journal, thread, &query).await?;
-    let mut places = scan.places(Mark::Turn).await?;
+    let mut places = scan.places(MarkKind::Turn).await?;
     let has_more = places.len() > scan.limit;
     places.truncate(scan.limit);
     let events = scan.events(&places).await?;
@@ -85,7 +85,7 @@ pub(super) async fn items(
         // A missing turn has no items.
         scan.clip(span.unwrap_or((Seq::ZERO, Seq::ZERO)));
     }
-    let mut places = scan.places(Mark::Item).await?;
+    let mut places = scan.places(MarkKind::Item).await?;
     let count = fitting(&places, scan.limit);
     let has_more = places.len() > count;
     places.truncate(count);
@@ -106,7 +106,7 @@ pub(super) async fn items(
 }
 
 /// Returns how many of the entries fit on a page: at least one.
-fn fitting(places: &[Place], limit: usize) -> usize {
+fn fitting(places: &[RecordKey], limit: usize) -> usize {
     let mut bytes = 0;
     let fitting = places.iter().take(limit).take_while(|place| {
         let fits = bytes < page::ITEMS_BYTES_MAX;
@@ -170,7 +170,7 @@ impl<'a> Scan<'a> {
                        AND marks.seq BETWEEN it.first AND it.last
                    ORDER BY marks.seq";
         let mut ranges = RevertedRanges::default();
-        for row in self.query(sql, ALL, Mark::Revert).await? {
+        for row in self.query(sql, ALL, MarkKind::Revert).await? {
             ranges.revert(seq(row.get(1)), seq(row.get(0)));
         }
         Ok(ranges)
@@ -186,7 +186,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Returns the records of a page, and one more if there is more.
-    async fn places(&self, mark: Mark) -> Result<Vec<Place>, ReadError> {
+    async fn places(&self, mark: MarkKind) -> Result<Vec<RecordKey>, ReadError> {
         let direction = if self.newest_first { "DESC" } else { "ASC" };
         let sql = format!(
             "SELECT marks.seq, records.bytes FROM marks
@@ -207,8 +207,8 @@ impl<'a> Scan<'a> {
                 }
                 let columns: SegmentColumns = [segment].into_iter().collect();
                 let limit = i64::try_from(remaining).unwrap_or(i64::MAX);
-                let lane = self.journal.lanes.reads();
-                let rows = lane
+                let connection = self.journal.connections.reads();
+                let rows = connection
                     .query(
                         &sql,
                         &[
@@ -221,7 +221,7 @@ impl<'a> Scan<'a> {
                     )
                     .await;
                 for row in rows.map_err(error::read)? {
-                    places.push(Place {
+                    places.push(RecordKey {
                         log: segment.log,
                         seq: seq(row.get(0)),
                         bytes: usize::try_from(row.get::<_, i32>(1)).unwrap_or(0),
@@ -233,7 +233,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Reads the events of some records.
-    async fn events(&self, places: &[Place]) -> Result<Events, ReadError> {
+    async fn events(&self, places: &[RecordKey]) -> Result<Events, ReadError> {
         let columns: SegmentColumns = places
             .iter()
             .map(|place| super::segments::Segment {
@@ -245,13 +245,13 @@ impl<'a> Scan<'a> {
         let sql = "SELECT records.seq, records.at, records.form, records.body
                    FROM unnest($1::uuid[], $2::bigint[]) AS it(log, seq)
                    JOIN records ON records.log = it.log AND records.seq = it.seq";
-        let lane = self.journal.lanes.reads();
-        let rows = lane.query(sql, &[&columns.log, &columns.first]).await;
+        let connection = self.journal.connections.reads();
+        let rows = connection.query(sql, &[&columns.log, &columns.first]).await;
         rows.map_err(error::read)?.iter().map(event_of).collect()
     }
 
     /// Reads the ends of turns, from the first of some turns to the turn after the last.
-    async fn ends(&self, places: &[Place]) -> Result<TurnEnds, ReadError> {
+    async fn ends(&self, places: &[RecordKey]) -> Result<TurnEnds, ReadError> {
         let first = places.iter().map(|it| it.seq).min();
         let last = places.iter().map(|it| it.seq).max();
         let (Some(first), Some(last)) = (first, last) else {
@@ -265,7 +265,7 @@ impl<'a> Scan<'a> {
                    JOIN marks ON marks.log = it.log AND marks.kind = $4
                        AND marks.seq BETWEEN it.first AND it.last
                    ORDER BY marks.seq";
-        let starts = self.query(sql, span, Mark::Turn).await?;
+        let starts = self.query(sql, span, MarkKind::Turn).await?;
         let sql = "SELECT records.seq, records.at, records.form, records.body
                    FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS it(log, first, last)
                    JOIN marks ON marks.log = it.log AND marks.kind = $4
@@ -273,7 +273,7 @@ impl<'a> Scan<'a> {
                    JOIN records ON records.log = marks.log AND records.seq = marks.seq
                    ORDER BY records.seq";
         let mut ends = Vec::new();
-        for row in self.query(sql, span, Mark::TurnEnd).await? {
+        for row in self.query(sql, span, MarkKind::TurnEnd).await? {
             let (seq, (at, event)) = event_of(&row)?;
             match event {
                 Event::TurnEnded(it) => ends.push((seq, at, it.turn, it.end)),
@@ -294,7 +294,7 @@ impl<'a> Scan<'a> {
                        AND seq BETWEEN it.first AND it.last ORDER BY seq LIMIT 1) AS marks ON true
                    ORDER BY marks.seq LIMIT 1";
         let span = (after.next(), Seq(u64::MAX));
-        let rows = self.query(sql, span, Mark::Turn).await?;
+        let rows = self.query(sql, span, MarkKind::Turn).await?;
         Ok(rows.first().map(|row| seq(row.get(0))))
     }
 
@@ -307,8 +307,8 @@ impl<'a> Scan<'a> {
                        AND marks.seq BETWEEN it.first AND it.last
                    ORDER BY marks.seq LIMIT 1";
         let id = storable(turn.as_str());
-        let lane = self.journal.lanes.reads();
-        let rows = lane
+        let connection = self.journal.connections.reads();
+        let rows = connection
             .query(sql, &[&columns.log, &columns.first, &columns.last, &id])
             .await;
         let rows = rows.map_err(error::read)?;
@@ -320,12 +320,17 @@ impl<'a> Scan<'a> {
     }
 
     /// Runs a query over the segments within a range, for the marks of a kind.
-    async fn query(&self, sql: &str, span: (Seq, Seq), mark: Mark) -> Result<Vec<Row>, ReadError> {
+    async fn query(
+        &self,
+        sql: &str,
+        span: (Seq, Seq),
+        mark: MarkKind,
+    ) -> Result<Vec<Row>, ReadError> {
         let columns: SegmentColumns = self.segments.within(span).collect();
-        let lane = self.journal.lanes.reads();
+        let connection = self.journal.connections.reads();
         let params: [super::connection::Param<'_>; 4] =
             [&columns.log, &columns.first, &columns.last, &(mark as i16)];
-        lane.query(sql, &params).await.map_err(error::read)
+        connection.query(sql, &params).await.map_err(error::read)
     }
 }
 

@@ -98,7 +98,7 @@ async fn page(
     let is_first = is_first || bytes_max > BYTES_MAX;
     let id = thread.as_uuid();
     let rows = journal
-        .lanes
+        .connections
         .reads()
         .query(&sql, &[id, &as_i64(after), &bytes, &ROWS_MAX, &is_first])
         .await;
@@ -195,8 +195,8 @@ fn delta(number: Seq, body: &[u8]) -> Result<RecordBody, ReadError> {
     Ok(RecordBody::Delta(delta))
 }
 
-/// Returns the newest base of a thread whose head is not above a number. One that cannot be read is
-/// skipped, because it is only a shortcut.
+/// Returns the newest base of a thread whose head is not above a number. A fork may have bases of its
+/// own for records that it shares. One that cannot be read is skipped, because it is only a shortcut.
 pub(super) async fn base(
     journal: &FleetJournal,
     thread: ThreadId,
@@ -207,15 +207,15 @@ pub(super) async fn base(
          segment AS ({OF_T})
          SELECT it.body FROM t, segment JOIN LATERAL (
              SELECT log, at, body FROM bases
-             WHERE log = segment.log AND at <= $2 AND version = $3
-                 AND at BETWEEN segment.first AND segment.upto
+             WHERE log = segment.log AND at <= $2 AND version = $3 AND at <= segment.upto
+                 AND (at >= segment.first OR log = t.log)
              ORDER BY at DESC LIMIT 2) AS it ON true
          ORDER BY it.at DESC, it.log = t.log DESC LIMIT 3"
     );
     let upto = at.map_or(i64::MAX, as_i64);
     let version = i32::try_from(Base::VERSION).unwrap_or(i32::MAX);
     let rows = journal
-        .lanes
+        .connections
         .reads()
         .query(&sql, &[thread.as_uuid(), &upto, &version])
         .await;
@@ -245,8 +245,8 @@ pub(super) async fn save_base(
     let head = as_i64(base.thread.head());
     let version = i32::try_from(base.version).unwrap_or(i32::MAX);
     // A base can be made again, so it need not survive the loss of power.
-    let lane = journal.lanes.deltas();
-    let saved = lane
+    let connection = journal.connections.deltas();
+    let saved = connection
         .query(sql, &[thread.as_uuid(), &head, &version, &body])
         .await;
     saved.map(|_| ()).map_err(error::repeatable)

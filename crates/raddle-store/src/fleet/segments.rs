@@ -41,7 +41,7 @@ impl Segments {
                    FROM threads t LEFT JOIN parts ON parts.log = t.log
                    WHERE t.id = $1 AND t.live ORDER BY parts.upto";
         let rows = journal
-            .lanes
+            .connections
             .reads()
             .query(sql, &[thread.as_uuid()])
             .await?;

@@ -55,9 +55,9 @@ impl StateCache {
     }
 
     /// Guards a write: unless its outcome becomes known, the thread is in doubt.
-    pub(super) fn writing(&self, thread: ThreadId) -> Write<'_> {
+    pub(super) fn writing(&self, thread: ThreadId) -> PendingWrite<'_> {
         let cache = self;
-        Write { cache, thread }
+        PendingWrite { cache, thread }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -67,19 +67,19 @@ impl StateCache {
 
 /// A write whose outcome is not known yet. If the caller stops waiting, it stays unknown.
 #[derive(Debug)]
-pub(super) struct Write<'a> {
+pub(super) struct PendingWrite<'a> {
     cache: &'a StateCache,
     thread: ThreadId,
 }
 
-impl Write<'_> {
+impl PendingWrite<'_> {
     /// Notes that the outcome is known.
     pub(super) fn is_known(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Write<'_> {
+impl Drop for PendingWrite<'_> {
     fn drop(&mut self) {
         let mut inner = self.cache.inner();
         inner.states.remove(&self.thread);

@@ -119,7 +119,7 @@ pub(super) async fn load(
          WHERE t.id = $1"
     );
     let rows = journal
-        .lanes
+        .connections
         .reads()
         .query(&sql, &[thread.as_uuid()])
         .await?;
@@ -137,7 +137,7 @@ pub(super) async fn head(journal: &FleetJournal, thread: ThreadId) -> Result<Seq
     }
     let sql = "SELECT head FROM threads WHERE id = $1 AND live";
     let rows = journal
-        .lanes
+        .connections
         .reads()
         .query(sql, &[thread.as_uuid()])
         .await?;
@@ -151,8 +151,8 @@ pub(super) async fn take(journal: &FleetJournal, thread: ThreadId) -> Result<Seq
         return settle(journal, thread).await;
     }
     let sql = "UPDATE threads SET fence = fence + 1 WHERE id = $1 AND live RETURNING head";
-    let lane = journal.lanes.events(thread);
-    let rows = lane.query(sql, &[thread.as_uuid()]).await?;
+    let connection = journal.connections.events(thread);
+    let rows = connection.query(sql, &[thread.as_uuid()]).await?;
     journal.threads.remove(thread);
     Ok(rows.first().map_or(Seq::ZERO, |row| seq(row.get(0))))
 }
@@ -168,8 +168,8 @@ pub(super) async fn settle(journal: &FleetJournal, thread: ThreadId) -> Result<S
          RETURNING {COLUMNS}, (SELECT body FROM summaries WHERE id = $1)"
     );
     let link = reserved.link.as_slice();
-    let lane = journal.lanes.events(thread);
-    let rows = lane
+    let connection = journal.connections.events(thread);
+    let rows = connection
         .query(&sql, &[thread.as_uuid(), &reserved.log, &link])
         .await;
     let rows = rows?;

@@ -9,7 +9,7 @@ use crate::fleet::FleetJournal;
 use crate::fleet::blobs::{self, BlobUses};
 use crate::fleet::chain;
 use crate::fleet::event_row;
-use crate::fleet::pages::Mark;
+use crate::fleet::pages::MarkKind;
 use crate::fleet::statement::{Statement, storable};
 use crate::fleet::summary_row::{self, SummaryRow};
 use crate::fleet::thread_state::{Stage, ThreadState, as_i64};
@@ -153,19 +153,19 @@ impl Batch {
     }
 
     fn mark(&mut self, seq: i64, event: &Event) {
-        let mut add = |mark: Mark, turn: Option<&str>, since: Option<Seq>| {
+        let mut add = |mark: MarkKind, turn: Option<&str>, since: Option<Seq>| {
             self.marks.kind.push(mark as i16);
             self.marks.seq.push(seq);
             self.marks.turn.push(turn.map(storable));
             self.marks.since.push(since.map(as_i64));
         };
         if item_of(event).is_some() {
-            add(Mark::Item, None, None);
+            add(MarkKind::Item, None, None);
         }
         match event {
-            Event::TurnStarted(it) => add(Mark::Turn, Some(it.turn.as_str()), None),
-            Event::TurnEnded(_) => add(Mark::TurnEnd, None, None),
-            Event::Reverted(it) => add(Mark::Revert, None, Some(it.at)),
+            Event::TurnStarted(it) => add(MarkKind::Turn, Some(it.turn.as_str()), None),
+            Event::TurnEnded(_) => add(MarkKind::TurnEnd, None, None),
+            Event::Reverted(it) => add(MarkKind::Revert, None, Some(it.at)),
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Connections by role. A lane reconnects when it is used after its connection has ended.
+//! Connections by role. A shared connection is opened again when it is used after it has ended.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -37,26 +37,26 @@ const REDIAL_AFTER: Duration = Duration::from_millis(250);
 
 /// All connections of a journal.
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(super) struct Connections {
     dialer: Arc<Dialer>,
-    events: Vec<Lane>,
-    deltas: Lane,
-    reads: Vec<Lane>,
+    events: Vec<SharedConnection>,
+    deltas: SharedConnection,
+    reads: Vec<SharedConnection>,
     /// Next connection for a read.
     next_read: AtomicUsize,
     work: Mutex<Option<Connection>>,
 }
 
-impl Lanes {
-    /// Creates lanes without connections.
+impl Connections {
+    /// Creates the connections, none of which is open yet.
     pub(super) fn new(options: &FleetOptions) -> Result<Self, ReadError> {
         let dialer = Arc::new(Dialer::new(options)?);
-        let lane = |role| Lane::new(&dialer, role);
-        let events = (0..options.event_connections.max(1)).map(|_| lane(Role::Events));
-        let reads = (0..options.read_connections.max(1)).map(|_| lane(Role::Reads));
+        let shared = |role| SharedConnection::new(&dialer, role);
+        let events = (0..options.event_connections.max(1)).map(|_| shared(Role::Events));
+        let reads = (0..options.read_connections.max(1)).map(|_| shared(Role::Reads));
         Ok(Self {
             events: events.collect(),
-            deltas: lane(Role::Deltas),
+            deltas: shared(Role::Deltas),
             reads: reads.collect(),
             next_read: AtomicUsize::new(0),
             work: Mutex::new(None),
@@ -73,18 +73,18 @@ impl Lanes {
     }
 
     /// Returns the connection for appends of a thread that survive the loss of power.
-    pub(super) fn events(&self, thread: ThreadId) -> &Lane {
+    pub(super) fn events(&self, thread: ThreadId) -> &SharedConnection {
         let mut hasher = DefaultHasher::new();
         thread.as_uuid().hash(&mut hasher);
-        let lanes = self.events.len() as u64;
-        &self.events[(hasher.finish() % lanes) as usize]
+        let count = self.events.len() as u64;
+        &self.events[(hasher.finish() % count) as usize]
     }
 
-    pub(super) fn deltas(&self) -> &Lane {
+    pub(super) fn deltas(&self) -> &SharedConnection {
         &self.deltas
     }
 
-    pub(super) fn reads(&self) -> &Lane {
+    pub(super) fn reads(&self) -> &SharedConnection {
         let next = self.next_read.fetch_add(1, Ordering::Relaxed);
         &self.reads[next % self.reads.len()]
     }
@@ -126,7 +126,7 @@ impl Transaction<'_> {
 
 /// A connection that many callers share, pipelined.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct SharedConnection {
     dialer: Arc<Dialer>,
     role: Role,
     slot: Mutex<Slot>,
@@ -139,7 +139,7 @@ struct Slot {
     failed: Option<(Instant, Failure)>,
 }
 
-impl Lane {
+impl SharedConnection {
     fn new(dialer: &Arc<Dialer>, role: Role) -> Self {
         Self {
             dialer: Arc::clone(dialer),
