@@ -123,11 +123,6 @@ impl Oracle {
         }
     }
 
-    /// Whether a text of a user is stored as input.
-    pub fn has_input(&self, text: &str) -> bool {
-        self.inputs.contains(text)
-    }
-
     /// Checks rows that were stored after `after`.
     pub fn stored(&mut self, writer: WriterId, after: Seq, rows: &[Rc<LogRow>]) -> Check {
         self.i7_prefix(after, rows)?;

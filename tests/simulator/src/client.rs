@@ -121,16 +121,6 @@ pub enum ClientRequest {
     Shell,
 }
 
-impl ClientRequest {
-    /// Returns the text of input that the request adds at once.
-    fn text(&self) -> Option<&str> {
-        match self {
-            Self::Turn { text, .. } | Self::Steer { text, .. } => text.as_deref(),
-            _ => None,
-        }
-    }
-}
-
 /// An edit of the queue; the node chooses the entry.
 #[derive(Clone, Copy, Debug)]
 pub enum QueueEdit {

@@ -71,12 +71,17 @@ impl TrustCase {
         }
     }
 
-    /// Begins a turn, and returns the question.
+    /// Begins a turn, and returns the question. The model has begun its answer by then: an interrupt
+    /// before that would leave the answer to the next turn.
     async fn question(&mut self) -> Value {
         self.begin_turn().await;
-        let messages = self.until(QUESTION).await;
+        let mut messages = Vec::new();
+        while count(&messages, QUESTION) == 0 || count(&messages, "item/agentMessage/delta") == 0 {
+            messages.push(self.client.next().await);
+        }
         assert_eq!(warnings(&messages), Vec::<&str>::new());
-        messages.last().unwrap().clone()
+        let question = messages.iter().find(|it| it["method"] == QUESTION);
+        question.expect("the question").clone()
     }
 
     fn answer(&self, question: &Value, answers: Value) {

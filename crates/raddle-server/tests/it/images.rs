@@ -146,7 +146,8 @@ async fn an_image_is_stored_until_its_last_thread_is_deleted() {
     // Blobs are deleted after the response.
     threads.close().await;
     for blob in stored {
-        assert_eq!(journal.get(blob).await, Err(ReadError::NotFound));
+        let stored = journal.get(raddle_core::ThreadId::mint(), blob).await;
+        assert_eq!(stored, Err(ReadError::NotFound));
     }
 }
 
