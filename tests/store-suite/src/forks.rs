@@ -20,7 +20,7 @@ suite!(forks, on one handle and on two:
     bases_before_and_after_the_fork_point,
     open_text_is_in_both,
     settled_text_may_be_gone,
-    a_fork_has_its_own_fence,
+    a_fork_has_its_own_head,
 );
 
 pub(crate) async fn all(journal: &impl Journal, thread: ThreadId) -> Vec<Record> {
@@ -365,7 +365,7 @@ async fn settled_text_may_be_gone(handles: Handles<impl StoreMaker>) {
     fork.append(other, vec![renamed("on")]).await;
 }
 
-async fn a_fork_has_its_own_fence(handles: Handles<impl StoreMaker>) {
+async fn a_fork_has_its_own_head(handles: Handles<impl StoreMaker>) {
     let (journal, other) = (handles.first(), handles.second());
     let mut script = with_turns(journal, 2).await;
     let at = Seq(script.head.0 - 1);

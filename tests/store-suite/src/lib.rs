@@ -73,7 +73,7 @@ macro_rules! suite {
 
 pub mod activity;
 pub mod blobs;
-pub mod fence;
+pub mod fencing;
 pub mod fork_deletion;
 pub mod fork_views;
 pub mod forks;
@@ -103,8 +103,8 @@ macro_rules! tests {
             mod blobs {
                 $crate::blobs!();
             }
-            mod fence {
-                $crate::fence!();
+            mod fencing {
+                $crate::fencing!();
             }
             mod fork_deletion {
                 $crate::fork_deletion!();

@@ -1,4 +1,4 @@
-//! What was stored is there after the store was closed and opened again.
+//! Reopening: a store has everything that was stored before it was closed.
 
 use raddle_core::ports::{Blobs, Journal, ListQuery, PageQuery, Pages};
 use raddle_core::{Base, Seq, Thread};

@@ -12,21 +12,21 @@ use crate::records::{
 };
 use crate::{Handles, StoreMaker};
 
-suite!(fence, on one handle and on two:
+suite!(fencing, on one handle and on two:
     a_new_thread_has_no_head,
     the_head_moves_with_each_append,
     a_stale_writer_gets_a_conflict_and_writes_nothing,
-    a_delta_moves_the_fence,
+    a_delta_moves_the_head,
     numbers_of_deltas_move_the_head_within_an_epoch,
-    the_fence_stays_when_deltas_vanish,
+    the_head_stays_when_deltas_vanish,
     numbers_may_skip_but_never_fall,
     of_many_writers_one_succeeds,
     a_lost_answer_is_settled_by_the_head,
     an_empty_append_only_checks_the_head,
     taking_a_thread_returns_its_head,
     a_writer_whose_thread_was_taken_gets_a_conflict,
-    a_late_append_of_the_former_owner_is_before_the_take_or_nowhere,
-    a_deleted_thread_is_gone_and_fences_its_writer,
+    a_late_append_of_the_former_owner_comes_first_or_fails,
+    a_deleted_thread_is_gone_and_its_writer_gets_a_conflict,
     a_late_forget_preserves_a_recreated_thread,
     deleting_a_missing_thread_succeeds,
 );
@@ -71,7 +71,7 @@ async fn a_stale_writer_gets_a_conflict_and_writes_nothing(handles: Handles<impl
     }
 }
 
-async fn a_delta_moves_the_fence(handles: Handles<impl StoreMaker>) {
+async fn a_delta_moves_the_head(handles: Handles<impl StoreMaker>) {
     let (writer, rival) = (handles.first(), handles.second());
     let mut script = ThreadScript::new();
     script.start(writer, "/w").await;
@@ -117,7 +117,7 @@ async fn numbers_of_deltas_move_the_head_within_an_epoch(handles: Handles<impl S
     assert_eq!(writer.head(script.thread).await, Ok(next.head));
 }
 
-async fn the_fence_stays_when_deltas_vanish(handles: Handles<impl StoreMaker>) {
+async fn the_head_stays_when_deltas_vanish(handles: Handles<impl StoreMaker>) {
     let (writer, rival) = (handles.first(), handles.second());
     let mut script = ThreadScript::new();
     script.start(writer, "/w").await;
@@ -286,9 +286,7 @@ async fn a_writer_whose_thread_was_taken_gets_a_conflict(handles: Handles<impl S
 }
 
 /// The former owner does not know yet that its thread was taken, and appends.
-async fn a_late_append_of_the_former_owner_is_before_the_take_or_nowhere(
-    handles: Handles<impl StoreMaker>,
-) {
+async fn a_late_append_of_the_former_owner_comes_first_or_fails(handles: Handles<impl StoreMaker>) {
     let (former, next) = (handles.first(), handles.second());
     for is_delta in [true, false] {
         let mut script = ThreadScript::new();
@@ -313,7 +311,9 @@ async fn a_late_append_of_the_former_owner_is_before_the_take_or_nowhere(
     }
 }
 
-async fn a_deleted_thread_is_gone_and_fences_its_writer(handles: Handles<impl StoreMaker>) {
+async fn a_deleted_thread_is_gone_and_its_writer_gets_a_conflict(
+    handles: Handles<impl StoreMaker>,
+) {
     let (writer, rival) = (handles.first(), handles.second());
     let mut other = ThreadScript::new();
     let other_records = other.start(writer, "/other").await;
