@@ -37,6 +37,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
             "docs/rust-client.md",
             "docs/mock.md",
             "docs/operating.md",
+            "docs/fleet.md",
         ],
     ),
     (

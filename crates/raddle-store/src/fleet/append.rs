@@ -6,11 +6,11 @@ use raddle_core::ports::{AppendError, ReadError};
 use raddle_core::{Class, Record, Seq, ThreadId};
 
 use super::FleetJournal;
-use super::error::{self, Failure};
+use super::error::{self, QueryFailure};
 use super::statement::Statement;
-use super::thread_state::{self, Stage, ThreadState, as_i64};
+use super::thread_state::{self, RowState, ThreadState, as_i64};
 use crate::records::are_ascending;
-use batch::Batch;
+use batch::AppendBatch;
 
 /// Maximum number of attempts while other nodes take the thread or settle a doubt.
 const ATTEMPTS_MAX: usize = 5;
@@ -44,7 +44,7 @@ pub(super) async fn append(
         let Some(last) = records.last() else {
             return Ok(after);
         };
-        let batch = Batch::new(journal, thread, &state, records).await?;
+        let batch = AppendBatch::new(journal, thread, &state, records).await?;
         if run(journal, thread, &state, &batch, class).await? {
             journal.threads.put(thread, batch.state);
             return Ok(last.seq);
@@ -52,7 +52,9 @@ pub(super) async fn append(
         // Another node took the thread or wrote to it, or the id began anew.
         journal.threads.remove(thread);
         let current = load(journal, thread).await?;
-        if state.stage == Stage::Live && (current.log, current.link) != (state.log, state.link) {
+        if state.row_state == RowState::Live
+            && (current.log, current.link) != (state.log, state.link)
+        {
             // The head may be the same, but not of the records that this writer knows.
             return Err(AppendError::Conflict);
         }
@@ -77,7 +79,7 @@ async fn run(
     journal: &FleetJournal,
     thread: ThreadId,
     state: &ThreadState,
-    batch: &Batch,
+    batch: &AppendBatch,
     class: Class,
 ) -> Result<bool, AppendError> {
     let before = ExpectedRow::of(thread, state);
@@ -95,7 +97,7 @@ async fn run(
             write.is_known();
             Ok(!rows.is_empty())
         }
-        Err(Failure::Lost(what)) => {
+        Err(QueryFailure::Lost(what)) => {
             drop(write);
             Err(AppendError::Unknown(what))
         }
@@ -124,14 +126,19 @@ impl<'a> ExpectedRow<'a> {
     }
 
     /// Adds the conditional change of the thread's row. Everything else follows from its result.
-    fn fence(&'a self, statement: &mut Statement<'a>, state: &'a ThreadState, batch: &'a Batch) {
+    fn fence(
+        &'a self,
+        statement: &mut Statement<'a>,
+        state: &'a ThreadState,
+        batch: &'a AppendBatch,
+    ) {
         let id = statement.bind(self.thread.as_uuid());
         let log = statement.bind(&state.log);
         let fence = statement.bind(&state.fence);
         let head = statement.bind(&batch.head);
         let tail = statement.bind(&batch.tail);
         let link = statement.bind(&batch.link);
-        if state.stage == Stage::Live {
+        if state.row_state == RowState::Live {
             let (after, linked) = (statement.bind(&self.head), statement.bind(&self.link));
             statement.push(&format!(
                 "WITH moved AS (

@@ -11,7 +11,7 @@ use tokio_postgres::error::{DbError, Severity};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Config, Row, Statement};
 
-use super::error::Failure;
+use super::error::QueryFailure;
 use super::tls::TlsDialer;
 
 /// Value of a parameter.
@@ -53,9 +53,9 @@ impl Connection {
         config: &Config,
         tls: &TlsDialer,
         statement_max: Duration,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, QueryFailure> {
         let connected = config.connect(tls.clone()).await;
-        let (client, mut io) = connected.map_err(|error| Failure::before_sending(&error))?;
+        let (client, mut io) = connected.map_err(|error| QueryFailure::before_sending(&error))?;
         let warnings = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&warnings);
         let task = tokio::spawn(async move {
@@ -85,7 +85,7 @@ impl Connection {
         })
     }
 
-    /// Drops the socket. Statements without an answer end with [`Failure::Lost`].
+    /// Drops the socket. Statements without an answer end with [`QueryFailure::Lost`].
     pub(super) fn end(&self) {
         self.has_ended.store(true, Ordering::SeqCst);
         self.task.abort();
@@ -96,7 +96,11 @@ impl Connection {
     }
 
     /// Runs a statement, and returns its rows once the server has committed it.
-    pub(super) async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
+    pub(super) async fn query(
+        &self,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, QueryFailure> {
         self.query_within(self.statement_max, sql, params).await
     }
 
@@ -106,7 +110,7 @@ impl Connection {
         limit: Duration,
         sql: &str,
         params: &[Param<'_>],
-    ) -> Result<Vec<Row>, Failure> {
+    ) -> Result<Vec<Row>, QueryFailure> {
         let statement = self.prepare(sql).await?;
         if self.is_closed() {
             return Err(closed());
@@ -115,8 +119,8 @@ impl Connection {
         let answer = tokio::time::timeout(limit, self.client.query(&statement, params)).await;
         let result = match answer {
             Ok(Ok(rows)) => Ok(rows),
-            Ok(Err(error)) => Err(Failure::after_sending(&error)),
-            Err(_) => Err(Failure::Lost(format!(
+            Ok(Err(error)) => Err(QueryFailure::after_sending(&error)),
+            Err(_) => Err(QueryFailure::Lost(format!(
                 "the database did not answer within {limit:?}"
             ))),
         };
@@ -124,7 +128,7 @@ impl Connection {
     }
 
     /// Runs a command without parameters or rows.
-    pub(super) async fn command(&self, sql: &str) -> Result<(), Failure> {
+    pub(super) async fn command(&self, sql: &str) -> Result<(), QueryFailure> {
         if self.is_closed() {
             return Err(closed());
         }
@@ -132,8 +136,8 @@ impl Connection {
         let limit = self.statement_max;
         let answer = tokio::time::timeout(limit, self.client.batch_execute(sql)).await;
         let result = match answer {
-            Ok(result) => result.map_err(|error| Failure::after_sending(&error)),
-            Err(_) => Err(Failure::Lost(format!(
+            Ok(result) => result.map_err(|error| QueryFailure::after_sending(&error)),
+            Err(_) => Err(QueryFailure::Lost(format!(
                 "the database did not answer within {limit:?}"
             ))),
         };
@@ -142,21 +146,25 @@ impl Connection {
 
     /// Turns a success with a warning into an unknown outcome, and drops a connection that must not
     /// be used again.
-    fn conclude<T>(&self, result: Result<T, Failure>, warnings: u64) -> Result<T, Failure> {
+    fn conclude<T>(
+        &self,
+        result: Result<T, QueryFailure>,
+        warnings: u64,
+    ) -> Result<T, QueryFailure> {
         let result = if self.warnings.load(Ordering::SeqCst) == warnings {
             result
         } else {
-            result.and(Err(Failure::Lost(
+            result.and(Err(QueryFailure::Lost(
                 "the database answered with a warning".to_owned(),
             )))
         };
-        if result.as_ref().is_err_and(Failure::ends_connection) {
+        if result.as_ref().is_err_and(QueryFailure::ends_connection) {
             self.end();
         }
         result
     }
 
-    async fn prepare(&self, sql: &str) -> Result<Statement, Failure> {
+    async fn prepare(&self, sql: &str) -> Result<Statement, QueryFailure> {
         if let Some(known) = self.statements().get(sql) {
             return Ok(known.clone());
         }
@@ -167,7 +175,7 @@ impl Connection {
         let statement = match prepared {
             Ok(Ok(statement)) => statement,
             Ok(Err(error)) => {
-                let failure = Failure::before_sending(&error);
+                let failure = QueryFailure::before_sending(&error);
                 if failure.ends_connection() {
                     self.end();
                 }
@@ -176,7 +184,7 @@ impl Connection {
             Err(_) => {
                 self.end();
                 let what = "the database did not answer in time".to_owned();
-                return Err(Failure::NotSent(what));
+                return Err(QueryFailure::NotSent(what));
             }
         };
         let mut statements = self.statements();
@@ -194,8 +202,8 @@ impl Connection {
     }
 }
 
-fn closed() -> Failure {
-    Failure::NotSent("the connection to the database is closed".to_owned())
+fn closed() -> QueryFailure {
+    QueryFailure::NotSent("the connection to the database is closed".to_owned())
 }
 
 /// Whether a notice may say that a commit is less durable than requested. Unknown severities count.

@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 
 use super::connection::{Connection, Param};
 use super::dial::Dialer;
-use super::error::Failure;
+use super::error::QueryFailure;
 use super::options::FleetOptions;
 use super::schema;
 
@@ -65,7 +65,7 @@ impl Connections {
     }
 
     /// Creates the tables or migrates them, and checks that the database can be used.
-    pub(super) async fn migrate(&self) -> Result<(), Failure> {
+    pub(super) async fn migrate(&self) -> Result<(), QueryFailure> {
         let connection = self.dialer.connect_unchecked(Role::Work).await?;
         schema::migrate(&connection, &self.dialer.schema).await?;
         self.deltas.connection().await?;
@@ -90,7 +90,7 @@ impl Connections {
     }
 
     /// Begins a transaction, alone on its connection.
-    pub(super) async fn begin(&self) -> Result<Transaction<'_>, Failure> {
+    pub(super) async fn begin(&self) -> Result<Transaction<'_>, QueryFailure> {
         let mut slot = self.work.lock().await;
         // A connection is put back after a commit only.
         let connection = match slot.take().filter(|it| !it.is_closed()) {
@@ -112,12 +112,16 @@ pub(super) struct Transaction<'a> {
 
 impl Transaction<'_> {
     /// Runs a statement. Whatever fails before the commit has no effect.
-    pub(super) async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
+    pub(super) async fn query(
+        &self,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, QueryFailure> {
         self.connection.query(sql, params).await.map_err(unsent)
     }
 
     /// Commits, and keeps the connection for the next transaction.
-    pub(super) async fn commit(mut self) -> Result<(), Failure> {
+    pub(super) async fn commit(mut self) -> Result<(), QueryFailure> {
         self.connection.command("COMMIT").await?;
         *self.slot = Some(self.connection);
         Ok(())
@@ -136,7 +140,7 @@ pub(super) struct SharedConnection {
 struct Slot {
     connection: Option<Arc<Connection>>,
     /// Last failed attempt to connect.
-    failed: Option<(Instant, Failure)>,
+    failed: Option<(Instant, QueryFailure)>,
 }
 
 impl SharedConnection {
@@ -149,7 +153,11 @@ impl SharedConnection {
     }
 
     /// Runs a statement. Repeats it if the database aborted it in favour of another.
-    pub(super) async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
+    pub(super) async fn query(
+        &self,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, QueryFailure> {
         self.query_within(self.dialer.statement_max, sql, params)
             .await
     }
@@ -160,7 +168,7 @@ impl SharedConnection {
         limit: Duration,
         sql: &str,
         params: &[Param<'_>],
-    ) -> Result<Vec<Row>, Failure> {
+    ) -> Result<Vec<Row>, QueryFailure> {
         let mut attempts = 1;
         loop {
             let connection = self.connection().await?;
@@ -174,7 +182,7 @@ impl SharedConnection {
     }
 
     /// Returns the connection, connecting if there is none.
-    async fn connection(&self) -> Result<Arc<Connection>, Failure> {
+    async fn connection(&self) -> Result<Arc<Connection>, QueryFailure> {
         let mut slot = self.slot.lock().await;
         if let Some(connection) = slot.connection.as_ref().filter(|it| !it.is_closed()) {
             return Ok(Arc::clone(connection));
@@ -203,9 +211,9 @@ impl SharedConnection {
 
 /// Turns a lost answer into the failure of a statement without effect: the transaction of the
 /// statement is never committed, or it only reads.
-fn unsent(failure: Failure) -> Failure {
+fn unsent(failure: QueryFailure) -> QueryFailure {
     match failure {
-        Failure::Lost(what) => Failure::NotSent(what),
+        QueryFailure::Lost(what) => QueryFailure::NotSent(what),
         other => other,
     }
 }

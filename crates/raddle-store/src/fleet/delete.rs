@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::FleetJournal;
-use super::error::{self, Failure};
+use super::error::{self, QueryFailure};
 use super::event_row;
 use super::segments::OF_T;
 use super::thread_state::{as_i64, seq};
@@ -74,7 +74,7 @@ async fn find_deleted(
     journal: &FleetJournal,
     thread: ThreadId,
     head: Seq,
-) -> Result<Option<Uuid>, Failure> {
+) -> Result<Option<Uuid>, QueryFailure> {
     let sql = format!(
         "WITH t AS (SELECT log FROM threads WHERE id = $1 AND live AND head = $2 AND tail = $2),
          segment AS ({OF_T})
@@ -103,7 +103,7 @@ async fn find_deleted(
 }
 
 /// Removes the rows of logs that are no longer needed, oldest first.
-async fn clear(journal: &FleetJournal) -> Result<(), Failure> {
+async fn clear(journal: &FleetJournal) -> Result<(), QueryFailure> {
     expire_blobs(journal).await?;
     for _ in 0..LOGS_MAX {
         let sql = "SELECT id, log FROM removals ORDER BY id LIMIT 1";
@@ -122,7 +122,7 @@ async fn clear(journal: &FleetJournal) -> Result<(), Failure> {
 }
 
 /// Removes the rows of a log that no thread uses, and releases the logs that it shared.
-async fn clear_log(journal: &FleetJournal, log: Uuid) -> Result<(), Failure> {
+async fn clear_log(journal: &FleetJournal, log: Uuid) -> Result<(), QueryFailure> {
     let is_live = "SELECT 1 FROM threads WHERE log = $1 AND live";
     if !journal
         .connections
@@ -147,7 +147,7 @@ async fn clear_log(journal: &FleetJournal, log: Uuid) -> Result<(), Failure> {
     }
     rest.query("DELETE FROM deltas WHERE log = $1", &[&log])
         .await?;
-    // What it shared may be unused now, and is looked at again.
+    // Logs that it shared may be unused now, and are checked again.
     let release = "WITH freed AS (DELETE FROM parts WHERE log = $1 RETURNING taken)
                    INSERT INTO removals (id, log) SELECT it.id, it.log FROM unnest($2::uuid[],
                        $3::uuid[]) AS it(id, log) WHERE EXISTS (SELECT 1 FROM freed)";
@@ -161,7 +161,7 @@ async fn clear_log(journal: &FleetJournal, log: Uuid) -> Result<(), Failure> {
 }
 
 /// Removes some events after a number, the last first. Returns whether there may be more.
-async fn clear_records(journal: &FleetJournal, log: Uuid, upto: i64) -> Result<bool, Failure> {
+async fn clear_records(journal: &FleetJournal, log: Uuid, upto: i64) -> Result<bool, QueryFailure> {
     let sql = "DELETE FROM records WHERE log = $1 AND seq IN (
                    SELECT seq FROM records WHERE log = $1 AND seq > $2
                    ORDER BY seq DESC LIMIT $3)
@@ -173,7 +173,7 @@ async fn clear_records(journal: &FleetJournal, log: Uuid, upto: i64) -> Result<b
 }
 
 /// Removes the uses of blobs after a number, and the blobs without any use.
-async fn clear_blobs(journal: &FleetJournal, log: Uuid, upto: i64) -> Result<(), Failure> {
+async fn clear_blobs(journal: &FleetJournal, log: Uuid, upto: i64) -> Result<(), QueryFailure> {
     let freed = journal.connections.begin().await?;
     let uses = "DELETE FROM blob_uses WHERE log = $1 AND seq > $2 RETURNING family, hash";
     let rows = freed.query(uses, &[&log, &upto]).await?;
@@ -188,7 +188,7 @@ async fn clear_blobs(journal: &FleetJournal, log: Uuid, upto: i64) -> Result<(),
 }
 
 /// Removes some blobs that no record has named for an hour.
-async fn expire_blobs(journal: &FleetJournal) -> Result<(), Failure> {
+async fn expire_blobs(journal: &FleetJournal) -> Result<(), QueryFailure> {
     let old = "SELECT family, hash FROM blobs
                WHERE waiting > 0 AND put_at < now() - interval '1 hour' LIMIT 100";
     let rows = journal.connections.reads().query(old, &[]).await?;

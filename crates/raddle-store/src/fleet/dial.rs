@@ -9,7 +9,7 @@ use tokio_postgres::config::TargetSessionAttrs;
 
 use super::connection::Connection;
 use super::connections::Role;
-use super::error::{Failure, with_causes};
+use super::error::{QueryFailure, with_causes};
 use super::options::FleetOptions;
 use super::schema;
 use super::tls::TlsDialer;
@@ -70,14 +70,14 @@ impl Dialer {
     }
 
     /// Connects, and checks the settings and the layout of the tables.
-    pub(super) async fn connect(&self, role: Role) -> Result<Connection, Failure> {
+    pub(super) async fn connect(&self, role: Role) -> Result<Connection, QueryFailure> {
         let connection = self.connect_unchecked(role).await?;
         schema::check(&connection).await?;
         Ok(connection)
     }
 
     /// Connects, and checks the settings only. The tables may not exist yet.
-    pub(super) async fn connect_unchecked(&self, role: Role) -> Result<Connection, Failure> {
+    pub(super) async fn connect_unchecked(&self, role: Role) -> Result<Connection, QueryFailure> {
         let mut config = self.config.clone();
         let given = config.get_options().unwrap_or_default();
         // The last option wins, so the address cannot weaken a commit.
@@ -86,7 +86,9 @@ impl Dialer {
         let connect = Connection::open(&config, &self.tls, self.statement_max);
         let connection = tokio::time::timeout(self.statement_max, connect)
             .await
-            .map_err(|_| Failure::NotSent("connecting to the database took too long".into()))??;
+            .map_err(|_| {
+                QueryFailure::NotSent("connecting to the database took too long".into())
+            })??;
         self.check_settings(&connection, role).await?;
         Ok(connection)
     }
@@ -111,7 +113,11 @@ impl Dialer {
         )
     }
 
-    async fn check_settings(&self, connection: &Connection, role: Role) -> Result<(), Failure> {
+    async fn check_settings(
+        &self,
+        connection: &Connection,
+        role: Role,
+    ) -> Result<(), QueryFailure> {
         let rows = connection.query("SHOW synchronous_commit", &[]).await?;
         let commit: String = rows
             .first()
@@ -122,7 +128,7 @@ impl Dialer {
         if role == Role::Deltas || is_durable {
             return Ok(());
         }
-        Err(Failure::Unusable(format!(
+        Err(QueryFailure::Unusable(format!(
             "synchronous_commit is {commit:?} on a connection for events, which would lose \
              acknowledged events; let the `options` of the startup message through to the database"
         )))

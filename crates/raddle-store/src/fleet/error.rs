@@ -7,7 +7,7 @@ use crate::blob;
 
 /// Reason why a statement did not succeed, or may not have.
 #[derive(Clone, Debug)]
-pub(super) enum Failure {
+pub(super) enum QueryFailure {
     /// The statement was not sent.
     NotSent(String),
     /// The server rejected the statement and rolled it back.
@@ -27,7 +27,7 @@ pub(super) struct Rejection {
     pub(super) text: String,
 }
 
-impl Failure {
+impl QueryFailure {
     /// Classifies an error of the client library after a statement was sent.
     pub(super) fn after_sending(error: &tokio_postgres::Error) -> Self {
         match error.as_db_error() {
@@ -115,13 +115,13 @@ pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
 }
 
 /// Returns the error of an append.
-pub(super) fn append(failure: Failure) -> AppendError {
+pub(super) fn append(failure: QueryFailure) -> AppendError {
     match failure {
-        Failure::NotSent(what) => AppendError::Unavailable(what),
-        Failure::Lost(what) => AppendError::Unknown(what),
-        Failure::Newer(what) => AppendError::Newer(what),
-        Failure::Unusable(what) => AppendError::ReadOnly(what),
-        Failure::Rejected(rejection) => match &rejection.code {
+        QueryFailure::NotSent(what) => AppendError::Unavailable(what),
+        QueryFailure::Lost(what) => AppendError::Unknown(what),
+        QueryFailure::Newer(what) => AppendError::Newer(what),
+        QueryFailure::Unusable(what) => AppendError::ReadOnly(what),
+        QueryFailure::Rejected(rejection) => match &rejection.code {
             code if *code == SqlState::DISK_FULL => AppendError::Full(rejection.text),
             code if *code == SqlState::FOREIGN_KEY_VIOLATION => blob::missing("of a record"),
             _ => AppendError::Unavailable(rejection.text),
@@ -130,7 +130,7 @@ pub(super) fn append(failure: Failure) -> AppendError {
 }
 
 /// Returns the error of a write that may be repeated, so that an unknown outcome is no matter.
-pub(super) fn repeatable(failure: Failure) -> AppendError {
+pub(super) fn repeatable(failure: QueryFailure) -> AppendError {
     match append(failure) {
         AppendError::Unknown(what) => AppendError::Unavailable(what),
         error => error,
@@ -138,12 +138,12 @@ pub(super) fn repeatable(failure: Failure) -> AppendError {
 }
 
 /// Returns the error of a read.
-pub(super) fn read(failure: Failure) -> ReadError {
+pub(super) fn read(failure: QueryFailure) -> ReadError {
     match failure {
-        Failure::NotSent(what) | Failure::Lost(what) => ReadError::Unavailable(what),
-        Failure::Newer(what) => ReadError::Newer(what),
-        Failure::Unusable(what) => ReadError::Unusable(what),
-        Failure::Rejected(rejection) => ReadError::Unavailable(rejection.text),
+        QueryFailure::NotSent(what) | QueryFailure::Lost(what) => ReadError::Unavailable(what),
+        QueryFailure::Newer(what) => ReadError::Newer(what),
+        QueryFailure::Unusable(what) => ReadError::Unusable(what),
+        QueryFailure::Rejected(rejection) => ReadError::Unavailable(rejection.text),
     }
 }
 
@@ -157,9 +157,9 @@ pub(super) fn corrupt(at: raddle_core::Seq, what: impl Into<String>) -> ReadErro
 mod tests {
     use super::*;
 
-    fn rejected(code: SqlState) -> Failure {
+    fn rejected(code: SqlState) -> QueryFailure {
         let text = "what the server says".to_owned();
-        Failure::Rejected(Rejection { code, text })
+        QueryFailure::Rejected(Rejection { code, text })
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
         ] {
             assert_eq!(is_unclear(&code), expected, "{code:?}");
         }
-        let lost = append(Failure::Lost("cut".to_owned()));
+        let lost = append(QueryFailure::Lost("cut".to_owned()));
         assert_eq!(lost, AppendError::Unknown("cut".to_owned()));
     }
 }

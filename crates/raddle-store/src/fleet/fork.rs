@@ -7,12 +7,12 @@ use uuid::Uuid;
 
 use super::FleetJournal;
 use super::connections::Transaction;
-use super::error::{self, Failure};
+use super::error::{self, QueryFailure};
 use super::read;
 use super::segments::OF_T;
 use super::statement::Statement;
 use super::summary_row::SummaryRow;
-use super::thread_state::{self, Stage, as_i64, seq};
+use super::thread_state::{self, RowState, as_i64, seq};
 
 /// Bytes of records that are read at once to rebuild a summary.
 const PAGE_BYTES: usize = 1 << 20;
@@ -30,7 +30,7 @@ pub(super) async fn fork(
         thread_state::settle(journal, from).await.map_err(unread)?;
         state = thread_state::load(journal, from).await.map_err(unread)??;
     }
-    if state.stage != Stage::Live {
+    if state.row_state != RowState::Live {
         return Err(ReadError::NotFound.into());
     }
     let summary = if at >= state.head {
@@ -47,7 +47,7 @@ pub(super) async fn fork(
             write.is_known();
             Ok(head)
         }
-        Err(Failure::Lost(what)) => {
+        Err(QueryFailure::Lost(what)) => {
             drop(write);
             Err(AppendError::Unknown(what).into())
         }
@@ -58,11 +58,11 @@ pub(super) async fn fork(
     }
 }
 
-fn unread(failure: Failure) -> ForkError {
+fn unread(failure: QueryFailure) -> ForkError {
     error::read(failure).into()
 }
 
-fn unwritten(failure: Failure) -> ForkError {
+fn unwritten(failure: QueryFailure) -> ForkError {
     error::append(failure).into()
 }
 

@@ -166,7 +166,7 @@ struct Filter<'a> {
     query: &'a ListQuery,
     tenant: String,
     principal: Option<String>,
-    shelf: i16,
+    visibility: i16,
     cwds: Vec<String>,
     providers: Vec<String>,
     originators: Vec<String>,
@@ -183,7 +183,7 @@ impl<'a> Filter<'a> {
             query,
             tenant: summary_row::tenant_of(&query.scope),
             principal: query.scope.principal.as_deref().map(storable),
-            shelf: summary_row::shelf(query.archived),
+            visibility: summary_row::visibility(query.archived),
             cwds: texts(&query.cwds),
             providers: texts(&query.providers),
             originators: texts(&query.originators),
@@ -213,9 +213,15 @@ impl<'a> Filter<'a> {
 
     /// Writes the query of the candidates, without order and limit.
     fn write<'b>(&'b self, statement: &mut Statement<'b>) {
-        let (tenant, shelf) = (statement.bind(&self.tenant), statement.bind(&self.shelf));
+        let (tenant, visibility) = (
+            statement.bind(&self.tenant),
+            statement.bind(&self.visibility),
+        );
         let column = self.column();
-        let mut conditions = vec![format!("s.tenant = {tenant}"), format!("s.shelf = {shelf}")];
+        let mut conditions = vec![
+            format!("s.tenant = {tenant}"),
+            format!("s.visibility = {visibility}"),
+        ];
         if let Some(principal) = &self.principal {
             conditions.push(format!("s.principal = {}", statement.bind(principal)));
         }

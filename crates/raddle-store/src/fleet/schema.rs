@@ -3,7 +3,7 @@
 use tokio_postgres::error::SqlState;
 
 use super::connection::Connection;
-use super::error::Failure;
+use super::error::QueryFailure;
 
 /// Layout that this build writes. A database with a higher one is refused as a whole.
 const LAYOUT: i32 = 1;
@@ -94,7 +94,7 @@ const FIRST: &str = "
         id         uuid PRIMARY KEY,
         tenant     text NOT NULL,         -- '' for none, else '=' and the tenant
         principal  text,
-        shelf      smallint NOT NULL,     -- 0: open, 1: archived, 2: a fork without records of its own
+        visibility      smallint NOT NULL,     -- 0: open, 1: archived, 2: a fork without records of its own
         recency_at bigint NOT NULL,
         created_at bigint NOT NULL,
         updated_at bigint NOT NULL,
@@ -105,11 +105,11 @@ const FIRST: &str = "
         originator text,
         body       text NOT NULL          -- the whole summary, as JSON
     ) WITH (fillfactor = 80);
-    CREATE INDEX summaries_recent ON summaries (tenant, shelf, recency_at, id);
-    CREATE INDEX summaries_created ON summaries (tenant, shelf, created_at, id);
-    CREATE INDEX summaries_updated ON summaries (tenant, shelf, updated_at, id);
-    CREATE INDEX summaries_principal ON summaries (tenant, principal, shelf, recency_at, id);
-    CREATE INDEX summaries_folder ON summaries (tenant, shelf, cwd, recency_at, id);
+    CREATE INDEX summaries_recent ON summaries (tenant, visibility, recency_at, id);
+    CREATE INDEX summaries_created ON summaries (tenant, visibility, created_at, id);
+    CREATE INDEX summaries_updated ON summaries (tenant, visibility, updated_at, id);
+    CREATE INDEX summaries_principal ON summaries (tenant, principal, visibility, recency_at, id);
+    CREATE INDEX summaries_folder ON summaries (tenant, visibility, cwd, recency_at, id);
     -- Records that pages are built from: 0 begins a turn, 1 ends one, 2 has a whole item, 3 reverts.
     CREATE TABLE marks (
         log   uuid NOT NULL,
@@ -130,7 +130,7 @@ const FIRST: &str = "
 ";
 
 /// Creates the tables, or migrates them if they are old. Several nodes may do so at once.
-pub(super) async fn migrate(connection: &Connection, schema: &str) -> Result<(), Failure> {
+pub(super) async fn migrate(connection: &Connection, schema: &str) -> Result<(), QueryFailure> {
     create(connection, &format!("CREATE SCHEMA IF NOT EXISTS {schema}")).await?;
     let layout = "CREATE TABLE IF NOT EXISTS layout (
                       one integer PRIMARY KEY CHECK (one = 1),
@@ -159,9 +159,9 @@ pub(super) async fn migrate(connection: &Connection, schema: &str) -> Result<(),
 
 /// Creates something unless it exists. The database rejects all but one of several concurrent
 /// attempts; then it exists.
-async fn create(connection: &Connection, sql: &str) -> Result<(), Failure> {
+async fn create(connection: &Connection, sql: &str) -> Result<(), QueryFailure> {
     match connection.command(sql).await {
-        Err(Failure::Rejected(it))
+        Err(QueryFailure::Rejected(it))
             if it.code == SqlState::UNIQUE_VIOLATION
                 || it.code == SqlState::DUPLICATE_TABLE
                 || it.code == SqlState::DUPLICATE_SCHEMA =>
@@ -173,7 +173,7 @@ async fn create(connection: &Connection, sql: &str) -> Result<(), Failure> {
 }
 
 /// Refuses tables of another layout.
-pub(super) async fn check(connection: &Connection) -> Result<(), Failure> {
+pub(super) async fn check(connection: &Connection) -> Result<(), QueryFailure> {
     let layout = version(connection, "").await?;
     refuse_newer(layout)?;
     if layout < LAYOUT {
@@ -181,24 +181,26 @@ pub(super) async fn check(connection: &Connection) -> Result<(), Failure> {
             "the database has the layout {layout} and needs {LAYOUT}; start a node of this \
              version, which migrates it"
         );
-        return Err(Failure::Unusable(what));
+        return Err(QueryFailure::Unusable(what));
     }
     Ok(())
 }
 
-fn refuse_newer(layout: i32) -> Result<(), Failure> {
+fn refuse_newer(layout: i32) -> Result<(), QueryFailure> {
     if layout > LAYOUT {
         let what = format!("layout {layout}, and this version knows layouts up to {LAYOUT}");
-        return Err(Failure::Newer(what));
+        return Err(QueryFailure::Newer(what));
     }
     Ok(())
 }
 
-async fn version(connection: &Connection, lock: &str) -> Result<i32, Failure> {
+async fn version(connection: &Connection, lock: &str) -> Result<i32, QueryFailure> {
     let sql = format!("SELECT version FROM layout WHERE one = 1 {lock}");
     let rows = connection.query(&sql, &[]).await?;
     let layout = rows.first().and_then(|row| row.try_get(0).ok());
     layout.ok_or_else(|| {
-        Failure::Unusable("the table `layout` of the database has no row; restore it".to_owned())
+        QueryFailure::Unusable(
+            "the table `layout` of the database has no row; restore it".to_owned(),
+        )
     })
 }

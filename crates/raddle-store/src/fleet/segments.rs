@@ -6,7 +6,7 @@ use raddle_core::{Seq, ThreadId};
 use uuid::Uuid;
 
 use super::FleetJournal;
-use super::error::{self, Failure};
+use super::error::{self, QueryFailure};
 use super::thread_state::{as_i64, seq};
 
 /// Segments of a thread as a SQL query: `log`, `first` and `upto`, from the common table expression
@@ -36,7 +36,7 @@ impl Segments {
     pub(super) async fn of(
         journal: &FleetJournal,
         thread: ThreadId,
-    ) -> Result<Option<Self>, Failure> {
+    ) -> Result<Option<Self>, QueryFailure> {
         let sql = "SELECT t.log, parts.taken, parts.first, parts.upto
                    FROM threads t LEFT JOIN parts ON parts.log = t.log
                    WHERE t.id = $1 AND t.live ORDER BY parts.upto";

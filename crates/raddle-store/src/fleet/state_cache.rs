@@ -17,11 +17,11 @@ const THREADS_MAX: usize = 10_000;
 /// Cached states, and doubts.
 #[derive(Debug, Default)]
 pub(super) struct StateCache {
-    inner: Mutex<Inner>,
+    inner: Mutex<CacheState>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct CacheState {
     states: HashMap<ThreadId, ThreadState>,
     in_doubt: HashSet<ThreadId>,
 }
@@ -60,7 +60,7 @@ impl StateCache {
         PendingWrite { cache, thread }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, CacheState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

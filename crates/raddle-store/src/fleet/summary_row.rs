@@ -71,17 +71,17 @@ pub(super) fn differs(before: Option<&Summary>, after: Option<&Summary>) -> bool
     before.map(row) != after.map(row)
 }
 
-/// Shelf of open threads.
+/// Visibility of open threads.
 const OPEN: i16 = 0;
 
-/// Shelf of archived threads.
+/// Visibility of archived threads.
 const ARCHIVED: i16 = 1;
 
-/// Shelf of forks that have only shared records so far. No list shows them.
+/// Visibility of forks that have only shared records so far. No list shows them.
 const HIDDEN: i16 = 2;
 
-/// Returns the shelf that a query lists.
-pub(super) fn shelf(archived: bool) -> i16 {
+/// Returns the visibility that a query lists.
+pub(super) fn visibility(archived: bool) -> i16 {
     if archived { ARCHIVED } else { OPEN }
 }
 
@@ -107,7 +107,7 @@ pub(super) struct SummaryRow {
     id: Uuid,
     tenant: String,
     principal: Option<String>,
-    shelf: i16,
+    visibility: i16,
     recency_at: i64,
     created_at: i64,
     updated_at: i64,
@@ -123,8 +123,8 @@ impl SummaryRow {
     /// Encodes the summary of a thread. That of a fork without records of its own is of the thread
     /// that it began with.
     pub(super) fn new(thread: ThreadId, it: &Summary) -> Self {
-        let shelf = if it.thread == thread {
-            shelf(it.archived)
+        let visibility = if it.thread == thread {
+            visibility(it.archived)
         } else {
             HIDDEN
         };
@@ -133,7 +133,7 @@ impl SummaryRow {
             id: *thread.as_uuid(),
             tenant: tenant(it.tenant.as_deref()),
             principal: text(&it.principal),
-            shelf,
+            visibility,
             recency_at: it.recency_at.0,
             created_at: it.created_at.0,
             updated_at: it.updated_at.0,
@@ -152,7 +152,7 @@ impl SummaryRow {
             format!("{}::uuid", statement.bind(&self.id)),
             format!("{}::text", statement.bind(&self.tenant)),
             format!("{}::text", statement.bind(&self.principal)),
-            format!("{}::smallint", statement.bind(&self.shelf)),
+            format!("{}::smallint", statement.bind(&self.visibility)),
             format!("{}::bigint", statement.bind(&self.recency_at)),
             format!("{}::bigint", statement.bind(&self.created_at)),
             format!("{}::bigint", statement.bind(&self.updated_at)),
@@ -171,10 +171,10 @@ impl SummaryRow {
     }
 }
 
-const COLUMNS: &str = "tenant, principal, shelf, recency_at, created_at, updated_at, used, cwd, \
+const COLUMNS: &str = "tenant, principal, visibility, recency_at, created_at, updated_at, used, cwd, \
                        provider, source, originator, body";
 
-const EXCLUDED: &str = "excluded.tenant, excluded.principal, excluded.shelf, \
+const EXCLUDED: &str = "excluded.tenant, excluded.principal, excluded.visibility, \
                         excluded.recency_at, excluded.created_at, excluded.updated_at, \
                         excluded.used, excluded.cwd, excluded.provider, excluded.source, \
                         excluded.originator, excluded.body";

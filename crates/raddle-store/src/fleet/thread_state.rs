@@ -7,13 +7,13 @@ use uuid::Uuid;
 
 use super::FleetJournal;
 use super::chain::{self, Link};
-use super::error::{self, Failure};
+use super::error::{self, QueryFailure};
 use super::summary_row;
 
 /// Everything that an append relies on.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ThreadState {
-    pub(super) stage: Stage,
+    pub(super) row_state: RowState,
     /// Key of its own rows.
     pub(super) log: Uuid,
     /// Newest record.
@@ -33,7 +33,7 @@ pub(super) struct ThreadState {
 
 /// Whether a thread exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum RowState {
     /// There is no row.
     Missing,
     /// There is a row only to settle a doubt.
@@ -49,7 +49,7 @@ impl ThreadState {
     pub(super) fn missing(thread: ThreadId) -> Self {
         let id = *thread.as_uuid();
         Self {
-            stage: Stage::Missing,
+            row_state: RowState::Missing,
             log: Uuid::now_v7(),
             head: Seq::ZERO,
             tail: Seq::ZERO,
@@ -67,7 +67,7 @@ impl ThreadState {
             if !live {
                 let fence = row.try_get(5)?;
                 return Ok(Some(Self {
-                    stage: Stage::Reserved,
+                    row_state: RowState::Reserved,
                     fence,
                     ..Self::missing(thread)
                 }));
@@ -77,7 +77,7 @@ impl ThreadState {
                 return Ok(None);
             };
             Ok(Some(Self {
-                stage: Stage::Live,
+                row_state: RowState::Live,
                 log: row.try_get(0)?,
                 head: seq(row.try_get(2)?),
                 tail: seq(row.try_get(3)?),
@@ -90,7 +90,7 @@ impl ThreadState {
         let damaged = || error::corrupt(Seq::ZERO, "the thread's row cannot be read");
         let mut state = read().map_err(|_| damaged())?.ok_or_else(damaged)?;
         let body: Option<&str> = row.try_get(7).map_err(|_| damaged())?;
-        if state.stage == Stage::Live
+        if state.row_state == RowState::Live
             && let Some(body) = body
         {
             state.summary = Some(summary_row::parse(body, state.head)?);
@@ -113,7 +113,7 @@ pub(super) fn seq(number: i64) -> Seq {
 pub(super) async fn load(
     journal: &FleetJournal,
     thread: ThreadId,
-) -> Result<Result<ThreadState, ReadError>, Failure> {
+) -> Result<Result<ThreadState, ReadError>, QueryFailure> {
     let sql = format!(
         "SELECT {COLUMNS}, s.body FROM threads t LEFT JOIN summaries s ON s.id = t.id
          WHERE t.id = $1"
@@ -131,7 +131,7 @@ pub(super) async fn load(
 
 /// Returns the head of a thread. A read does not settle a doubt: a commit that waits for the standby
 /// no longer is visible, and may vanish with the primary.
-pub(super) async fn head(journal: &FleetJournal, thread: ThreadId) -> Result<Seq, Failure> {
+pub(super) async fn head(journal: &FleetJournal, thread: ThreadId) -> Result<Seq, QueryFailure> {
     if journal.threads.is_in_doubt(thread) {
         return settle(journal, thread).await;
     }
@@ -146,7 +146,7 @@ pub(super) async fn head(journal: &FleetJournal, thread: ThreadId) -> Result<Seq
 
 /// Takes a thread: no statement of another node that is on its way has an effect afterwards. The
 /// commit makes everything durable that the head names.
-pub(super) async fn take(journal: &FleetJournal, thread: ThreadId) -> Result<Seq, Failure> {
+pub(super) async fn take(journal: &FleetJournal, thread: ThreadId) -> Result<Seq, QueryFailure> {
     if journal.threads.is_in_doubt(thread) {
         return settle(journal, thread).await;
     }
@@ -159,7 +159,7 @@ pub(super) async fn take(journal: &FleetJournal, thread: ThreadId) -> Result<Seq
 
 /// Settles a doubt by a write. It waits for a statement that is running, and one that is still on
 /// its way has no effect afterwards. Its commit covers everything that it saw.
-pub(super) async fn settle(journal: &FleetJournal, thread: ThreadId) -> Result<Seq, Failure> {
+pub(super) async fn settle(journal: &FleetJournal, thread: ThreadId) -> Result<Seq, QueryFailure> {
     let reserved = ThreadState::missing(thread);
     let sql = format!(
         "INSERT INTO threads AS t (id, log, live, head, tail, link, fence, family)
@@ -173,9 +173,9 @@ pub(super) async fn settle(journal: &FleetJournal, thread: ThreadId) -> Result<S
         .query(&sql, &[thread.as_uuid(), &reserved.log, &link])
         .await;
     let rows = rows?;
-    let row = rows
-        .first()
-        .ok_or_else(|| Failure::NotSent("the database returned no row for a thread".to_owned()))?;
+    let row = rows.first().ok_or_else(|| {
+        QueryFailure::NotSent("the database returned no row for a thread".to_owned())
+    })?;
     let head = match ThreadState::of_row(thread, row) {
         Ok(state) => {
             let head = state.head;
@@ -184,7 +184,7 @@ pub(super) async fn settle(journal: &FleetJournal, thread: ThreadId) -> Result<S
             journal.threads.remove(thread);
             head
         }
-        Err(error) => return Err(Failure::Unusable(error.to_string())),
+        Err(error) => return Err(QueryFailure::Unusable(error.to_string())),
     };
     Ok(head)
 }

@@ -1,4 +1,4 @@
-//! What a commit survives: events wait for the standby, deltas do not, and a success that did not
+//! Durability of a commit: events wait for the standby, deltas do not, and a success that did not
 //! wait is none.
 
 use std::time::Duration;
@@ -77,7 +77,7 @@ async fn a_commit_that_waits_for_a_standby() {
     let waits = waits.await;
     assert!(matches!(waits, Err(AppendError::Unknown(_))), "{waits:?}");
 
-    // What was written cannot be trusted yet, so the doubt stays.
+    // The written rows cannot be trusted yet, so the doubt stays.
     let head = journal.head(first.thread).await;
     assert!(matches!(head, Err(ReadError::Unavailable(_))), "{head:?}");
 

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// What the proxy does with a request. After it, the proxy passes everything.
+/// Treatment of a request by the proxy. After it, the proxy passes everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Sends them, waits for the answer, and ends the connection without it.

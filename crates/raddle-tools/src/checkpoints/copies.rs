@@ -209,7 +209,7 @@ struct CopySource {
     origin: PathBuf,
     /// The files of the copy that the folder is, if it is one.
     copied: Option<CopyFiles>,
-    /// What a fork reverses in its copy.
+    /// Changes that a fork reverses in its copy.
     restored: Option<ForkRestore>,
 }
 

@@ -12,7 +12,7 @@ use crate::fleet::event_row;
 use crate::fleet::pages::MarkKind;
 use crate::fleet::statement::{Statement, storable};
 use crate::fleet::summary_row::{self, SummaryRow};
-use crate::fleet::thread_state::{Stage, ThreadState, as_i64};
+use crate::fleet::thread_state::{RowState, ThreadState, as_i64};
 use crate::records::item_of;
 use crate::text::searchable;
 
@@ -21,7 +21,7 @@ const SEQ_MAX: Seq = Seq(i64::MAX as u64);
 
 /// Rows of an append, as columns.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct AppendBatch {
     /// State of the thread after the append.
     pub(super) state: ThreadState,
     pub(super) head: i64,
@@ -78,7 +78,7 @@ enum SummaryChange {
     Delete(uuid::Uuid),
 }
 
-impl Batch {
+impl AppendBatch {
     /// Encodes the records. Looks up the blobs that they name.
     pub(super) async fn new(
         journal: &FleetJournal,
@@ -93,7 +93,7 @@ impl Batch {
         let uses = blobs::uses_of(journal, thread, before.family, records).await?;
         let mut batch = Self {
             state: ThreadState {
-                stage: Stage::Live,
+                row_state: RowState::Live,
                 ..before.clone()
             },
             head: 0,
