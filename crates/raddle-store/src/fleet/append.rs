@@ -94,7 +94,7 @@ async fn run(
     let write = journal.threads.writing(thread);
     match connection.query(&statement.sql, &statement.params).await {
         Ok(rows) => {
-            write.is_known();
+            write.conclude();
             Ok(!rows.is_empty())
         }
         Err(QueryFailure::Lost(what)) => {
@@ -102,7 +102,7 @@ async fn run(
             Err(AppendError::Unknown(what))
         }
         Err(failure) => {
-            write.is_known();
+            write.conclude();
             journal.threads.remove(thread);
             Err(error::append(failure))
         }

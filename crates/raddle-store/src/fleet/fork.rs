@@ -44,7 +44,7 @@ pub(super) async fn fork(
     let write = journal.threads.writing(to);
     match transaction.commit().await {
         Ok(()) => {
-            write.is_known();
+            write.conclude();
             Ok(head)
         }
         Err(QueryFailure::Lost(what)) => {
@@ -52,7 +52,7 @@ pub(super) async fn fork(
             Err(AppendError::Unknown(what).into())
         }
         Err(failure) => {
-            write.is_known();
+            write.conclude();
             Err(unwritten(failure))
         }
     }

@@ -73,8 +73,8 @@ pub(super) struct PendingWrite<'a> {
 }
 
 impl PendingWrite<'_> {
-    /// Notes that the outcome is known.
-    pub(super) fn is_known(self) {
+    /// Ends the guard: the outcome is known.
+    pub(super) fn conclude(self) {
         std::mem::forget(self);
     }
 }
