@@ -76,7 +76,7 @@ impl TestTools {
         let hunks = proposed_hunks(&job.hunk_cwd, &moved().changes);
         let decided = job.hunks.iter().map(|decision| {
             let hunk = hunks.iter().find(|it| it.id == decision.id);
-            hunk.map_or(false, |_| decision.accept)
+            hunk.is_some_and(|_| decision.accept)
         });
         let decided: Vec<bool> = decided.collect();
         let run = format!("{decided:?} in {}", job.settings.cwd);
