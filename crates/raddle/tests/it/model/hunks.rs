@@ -62,7 +62,7 @@ fn accept_the_first(folder: &Path, path: &str) -> String {
     let change = json!({ "threadId": client.thread, "cwd": folder.join("sub") });
     client.ask("thread/settings/update", change);
     client.until(|it| it["method"] == "thread/settings/updated");
-    let accepted = json!({ "id": hunks[0]["hunk"]["id"], "accept": true });
+    let accepted = json!({ "id": hunks[0]["id"], "accept": true });
     let decision = json!({ "acceptHunks": { "hunks": [accepted] } });
     let answer = json!({ "id": request["id"], "result": { "decision": decision } });
     client.pipes.send(answer.to_string().as_bytes());
