@@ -48,7 +48,7 @@ const IDLE: Duration = Duration::from_secs(10);
 const THROUGHPUT_RATIO_MIN: f64 = 0.2;
 const START_RATIO_MAX: f64 = 8.0;
 const IDLE_BYTES_MAX: u64 = 15_000_000;
-const BINARY_BYTES_MAX: u64 = 32_500_000;
+const BINARY_BYTES_MAX: u64 = 32_600_000;
 
 fn main() -> ExitCode {
     match run() {
