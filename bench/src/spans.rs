@@ -11,8 +11,8 @@ use anyhow::{Result, ensure};
 use crate::noise::{Noise, process_ticks};
 use crate::wires::{Mock, Server};
 
-/// Turns of each binary. Together they use some thousand ticks, so one tick matters little.
-const TURNS: usize = 30;
+/// Turns of each binary. They use about 700 ticks, so one tick matters little.
+const TURNS: usize = 60;
 /// Deltas of a turn.
 const PIECES: usize = 5000;
 /// Limit of the ratio of the two times.

@@ -29,6 +29,7 @@ mod limits;
 mod mirror;
 mod packages;
 mod parts;
+mod postgres;
 mod processes;
 mod promises;
 mod prove;

@@ -14,7 +14,9 @@ use crate::cache::Cache;
 use crate::promises::{self, ProofOutcome, Record};
 use crate::repository::{self, cargo};
 use crate::run::{self, Run};
-use crate::{checkpoints, ci, fuzz, mirror, parts, reproducible, tools, trials, workspace};
+use crate::{
+    checkpoints, ci, fuzz, mirror, parts, postgres, reproducible, tools, trials, workspace,
+};
 
 /// A full-size proof.
 pub struct Proof {
@@ -125,6 +127,14 @@ pub const PROOFS: &[Proof] = &[
         },
     )
     .of_binary(),
+    proof(
+        "rejoin-postgres",
+        "clients cut off at each of 3,000 records, and servers killed 300 times, with threads in PostgreSQL",
+        |it| {
+            parts::install(&it.cache, &[parts::DEBIAN.to_owned()])?;
+            postgres::rejoin(&it.root, &it.cache, ["3500", "300", "100", "5"])
+        },
+    ),
     proof(
         "nodes",
         "four processes on one home with 40 threads, 200 kills, and 64 that start at once",
@@ -239,7 +249,7 @@ pub const PROOFS: &[Proof] = &[
     .of_binary(),
     proof(
         "spans",
-        "processor time of a delta beside a binary without spans, with 150,000 deltas each",
+        "processor time of a delta beside a binary without spans, with 300,000 deltas each",
         spans,
     ),
 ];

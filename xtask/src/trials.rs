@@ -94,13 +94,27 @@ pub fn big(root: &Path, cache: &Cache) -> Result<()> {
     trial(root, cache, FULL_SIZE, &["big"])?.minutes(55).go()
 }
 
-/// Runs this number of turns for each kind of model failure, through this program.
+/// Runs this number of turns for each kind of model failure, through this program, and turns on a
+/// full disk.
 pub fn always_ends(root: &Path, cache: &Cache, raddle: &Path, turns: &str) -> Result<Punctuality> {
-    program(root, cache, SLICE, TURN_TRIALS)?
-        .args(["--turns", turns, "--raddle"])
-        .arg(raddle)
-        .minutes(10)
-        .go_timed()
+    failing_turns(root, cache, raddle, turns)?.go_timed()
+}
+
+/// The same through a program whose threads are not on the disk of its home, which is not filled.
+pub fn always_ends_remotely(
+    root: &Path,
+    cache: &Cache,
+    raddle: &Path,
+    turns: &str,
+) -> Result<Punctuality> {
+    let run = failing_turns(root, cache, raddle, turns)?;
+    run.arg("--remote-store").go_timed()
+}
+
+fn failing_turns(root: &Path, cache: &Cache, raddle: &Path, turns: &str) -> Result<Run> {
+    let run = program(root, cache, SLICE, TURN_TRIALS)?;
+    let run = run.args(["--turns", turns, "--raddle"]).arg(raddle);
+    Ok(run.minutes(10))
 }
 
 /// Disconnects clients at records of a message, kills servers, lets two clients answer requests at

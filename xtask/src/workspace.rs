@@ -25,7 +25,7 @@ pub const SELECTION: [&str; 6] = [
     "--exclude",
     SIMULATOR,
     "--features",
-    "raddle-store/fleet",
+    "raddle/fleet",
 ];
 
 /// Builds the programs of the workspace with the tests.

@@ -208,7 +208,7 @@ impl Config {
                 return Err(ConfigWriteError::Rejected {
                     kind: "configLayerReadonly",
                     message: format!(
-                        "`{key}` names programs, destinations of keys or prices, so a \
+                        "`{key}` names programs, the store, destinations of keys or prices, so a \
                          remote client may not change it; {command}edit {} on the server's machine, or set `{}` to true there",
                         self.user.display(),
                         keys::REMOTE_FLAG

@@ -1,6 +1,7 @@
 //! The keys of the configuration: type, description and default of each. The checks, the schema and
 //! the documentation page are generated from this one table.
 
+use crate::store::STORE_TABLE;
 use crate::suggestions::nearest;
 use crate::{approval, layers};
 
@@ -177,7 +178,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("sandbox_network", Kind::Table, "every public host", "the hosts that commands with network access may reach"),
     key("sandbox_network.allow", Kind::Texts, "none", "hosts like `example.com`, `*.example.org` or `git.example.net:8443`"),
     key("sandbox_network.deny", Kind::Texts, "none", "hosts that are denied even if `allow` lists them"),
-    key("remote_clients_set_programs", Kind::Flag, "false", "whether clients other than the one on the server's stdin may write keys that name programs, sources or destinations of model keys, or prices"),
+    key("remote_clients_set_programs", Kind::Flag, "false", "whether clients other than the one on the server's stdin may write keys that name programs, the store, sources or destinations of model keys, or prices"),
     key("model_providers", Kind::Table, "", "model providers, each by a name of your own or that of a preset"),
     key("model_providers.NAME", Kind::Table, "", "one provider"),
     key("model_providers.NAME.name", Kind::Text, "", "its name for people; not used"),
@@ -289,6 +290,10 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     key("projects", Kind::Table, "", "folders, by their absolute paths"),
     key("projects.PATH", Kind::Table, "", "one folder"),
     key("projects.PATH.trust_level", Kind::OneOf(&["trusted", "untrusted"]), "the model gets no skills of the folder, and the user is asked", "whether the model gets the skills of the folder, or of the repository with this root"),
+    key("store", Kind::Table, "the home's own file", "a PostgreSQL database that stores the threads, see [the fleet](fleet.md); a server reads it at its start"),
+    key("store.address", Kind::Text, "required without `address_env`", "its address, as `postgres://USER:PASSWORD@HOST/DATABASE`, or as keywords and values"),
+    key("store.address_env", Kind::Text, "required without `address`", "the environment variable that holds its address"),
+    key("store.schema", Kind::Text, "`raddle`", "the schema of the tables"),
     client_owned("check_for_update_on_startup"),
     client_owned("desktop"),
     client_owned("disable_paste_burst"),
@@ -327,8 +332,8 @@ const ENVIRONMENT_KEYS: &[&str] = &[
 ];
 
 /// The keys, with all keys below them, that name programs to start, sources and destinations of
-/// model keys, the variables of commands, or the prices by which money limits are counted. Some are
-/// read by other programs that share the file, or will be by later versions.
+/// model keys, the variables of commands, the store of threads, or the prices by which money limits
+/// are counted. Some are read by other programs that share the file, or will be by later versions.
 const GUARDED_KEYS: &[&str] = &[
     "allow_login_shell",
     "hooks",
@@ -340,6 +345,7 @@ const GUARDED_KEYS: &[&str] = &[
     "prices",
     "remote_clients_set_programs",
     "sandbox_bwrap_path",
+    STORE_TABLE,
     VARIABLES_TABLE,
 ];
 

@@ -44,6 +44,7 @@ mod setting_error;
 mod skill_file;
 pub mod skills;
 mod standalone;
+mod store;
 mod suggestions;
 mod vendors;
 
@@ -73,6 +74,7 @@ pub use skill_file::{
     SKILL_BYTES_MAX, SKILL_FILE, SKILL_NAME_BYTES_MAX, SkillHeading, SkillHeadingError,
 };
 pub use standalone::{ConfigModel, ConfigValue, Configuration, WrittenValue, presets};
+pub use store::{PostgresStore, StoreSetting};
 pub use vendors::{
     OfferedModel, PendingSignIn, SignInKind, SignInMethod, VendorRequestError, Vendors,
 };

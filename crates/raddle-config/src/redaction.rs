@@ -52,6 +52,7 @@ const KNOWN_SECRETS: &[(&str, SecretKind)] = &[
     ("mcp_servers.NAME.oauth.callback_url", SecretKind::Address),
     ("mcp_servers.NAME.oauth_resource", SecretKind::Address),
     ("shell_environment_policy.set", SecretKind::All),
+    ("store.address", SecretKind::All),
     // Its keys are paths, which may contain any word.
     ("projects", SecretKind::No),
 ];

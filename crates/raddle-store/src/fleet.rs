@@ -23,6 +23,7 @@ mod lists;
 mod options;
 mod pages;
 mod read;
+mod report;
 mod schema;
 mod segments;
 mod state_cache;
@@ -43,6 +44,7 @@ use connections::Connections;
 use state_cache::StateCache;
 
 pub use options::FleetOptions;
+pub use report::DatabaseReport;
 
 /// Journal on PostgreSQL.
 #[derive(Debug)]
@@ -51,16 +53,16 @@ pub struct FleetJournal {
     threads: StateCache,
 }
 
-/// Time limits of callers. A change of the primary takes 20 to 30 seconds, and managed databases
-/// name up to 120.
-const TIMEOUTS: StoreTimeouts = StoreTimeouts {
-    start: Duration::from_secs(30),
-    outage: Duration::from_secs(120),
-    take_over: Duration::from_secs(30),
-    probe: Duration::from_secs(20),
-};
-
 impl FleetJournal {
+    /// Time limits of callers. A change of the primary takes 20 to 30 seconds, and managed databases
+    /// name up to 120.
+    pub const TIMEOUTS: StoreTimeouts = StoreTimeouts {
+        start: Duration::from_secs(30),
+        outage: Duration::from_secs(120),
+        take_over: Duration::from_secs(30),
+        probe: Duration::from_secs(20),
+    };
+
     /// Connects to the database, and creates or migrates its tables.
     ///
     /// The connections are tasks of the current runtime.
@@ -71,6 +73,11 @@ impl FleetJournal {
             connections,
             threads: StateCache::default(),
         })
+    }
+
+    /// Examines a database for its operator, and changes nothing.
+    pub async fn examine(options: &FleetOptions) -> Result<DatabaseReport, ReadError> {
+        report::report(options).await
     }
 }
 
@@ -133,7 +140,7 @@ impl Journal for FleetJournal {
     }
 
     fn timeouts(&self) -> StoreTimeouts {
-        TIMEOUTS
+        Self::TIMEOUTS
     }
 }
 

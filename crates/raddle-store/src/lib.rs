@@ -19,14 +19,16 @@ mod page;
 mod records;
 mod reverted_ranges;
 mod text;
+mod transfer;
 
 pub use bundle::{BundleEnd, BundleEntry, BundleError, BundleHeader, BundleReader};
 pub use faulty::{FaultMode, FaultyJournal};
 #[cfg(feature = "fleet")]
-pub use fleet::{FleetJournal, FleetOptions};
+pub use fleet::{DatabaseReport, FleetJournal, FleetOptions};
 pub use local::{
     Archive, Damage, DamageKind, ExportError, ExportSummary, Extent, ImportError, ImportOptions,
     ImportSummary, Inventory, Lag, LocalJournal, Options, Salvage, VerifyReport,
 };
 pub use memory::MemoryJournal;
 pub use node::{NodeError, NodeLock};
+pub use transfer::{Store, Transfer, TransferError, TransferSummary};

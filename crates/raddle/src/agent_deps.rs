@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use raddle_config::Override;
+use raddle_config::{Override, StoreSetting};
 use raddle_core::Recovery;
 use raddle_providers::VendorClient;
 use raddle_sandbox::MeasureFn;
@@ -14,8 +14,8 @@ use crate::home::Home;
 use crate::rules::RuleStore;
 use crate::{sandbox, threads};
 
-/// Opens a server without connections, for its dependencies: they are those of `raddle app-server`.
-/// Keep the server as long as they are used.
+/// Opens a server without connections, for its dependencies: they are those of `raddle app-server`,
+/// except that the server uses no store. Keep the server as long as they are used.
 pub(crate) fn open<T>(
     home: &Home,
     overrides: Vec<Override>,
@@ -36,6 +36,7 @@ pub(crate) fn open<T>(
         selected = Some(select(&deps, rules.clone()));
         threads::open(
             &home.state,
+            StoreSetting::Local,
             deps,
             rules,
             Recovery::Interrupt,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use data_encoding::HEXLOWER_PERMISSIVE;
-use raddle_config::Override;
+use raddle_config::{Override, StoreSetting};
 use raddle_core::{Recovery, ThreadSource};
 use raddle_providers::VendorClient;
 use raddle_rpc::{
@@ -23,10 +23,10 @@ use tracing::Level;
 
 use crate::cli::{RecoverBy, Serve, SessionSource, WsAuth};
 use crate::home::Home;
-use crate::log;
 use crate::rules::RuleStore;
 use crate::sandbox;
 use crate::threads;
+use crate::{log, postgres};
 
 /// The minimum length of the secret for signed tokens.
 const SECRET_BYTES_MIN: usize = 32;
@@ -77,6 +77,7 @@ pub(crate) fn run(
     let key_rules = Arc::new(rules.clone());
     let vendor_client = Arc::new(VendorClient::new(&home.state, Some(key_rules)));
     let peers = threads::local_peers(&home.state);
+    let store = postgres::configured_store(&home, overrides.clone())?;
     let options = Options {
         source: source(args.session_source),
         secrets: secrets(args),
@@ -99,6 +100,7 @@ pub(crate) fn run(
     let recovery = recovery(args.recovery, &listeners);
     let deps = ThreadDeps {
         home: &home,
+        store,
         rules,
         recovery,
         vendor_client: &vendor_client,
@@ -144,6 +146,7 @@ fn source(session_source: SessionSource) -> ThreadSource {
 /// Dependencies of the threads.
 struct ThreadDeps<'a> {
     home: &'a Home,
+    store: StoreSetting,
     rules: RuleStore,
     recovery: Recovery,
     vendor_client: &'a VendorClient,
@@ -161,6 +164,7 @@ async fn serve(
         .any(|listener| listener.listen == ListenAddress::Stdio);
     let ThreadDeps {
         home,
+        store,
         rules,
         recovery,
         vendor_client,
@@ -171,6 +175,7 @@ async fn serve(
     let mut server = Server::open(options, |agent_deps| {
         threads::open(
             &home.state,
+            store,
             agent_deps,
             rules,
             recovery,

@@ -5,6 +5,8 @@ mod daemon;
 mod debug;
 mod demo;
 mod exec;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod hooks;
 mod init;
 mod judge;
@@ -24,6 +26,8 @@ pub(crate) use daemon::{Daemon, DaemonCommand, DaemonStart, DaemonStatus, Daemon
 pub(crate) use debug::{DebugCommand, DebugModels};
 pub(crate) use demo::Demo;
 pub(crate) use exec::{Color, Exec, ExecCommand, ExecSandbox, ExecWorkspace, Unattended};
+#[cfg(feature = "fleet")]
+pub(crate) use fleet::{FleetChange, FleetCommand, FleetReport};
 pub(crate) use hooks::{HooksCommand, HooksList, HooksTrust};
 pub(crate) use init::{Init, InitApproval};
 pub(crate) use judge::{Judge, JudgeApproval};
@@ -41,7 +45,7 @@ pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use shell::{Completions, Man};
 pub(crate) use shim::{ShimCommand, ShimInstall};
 pub(crate) use thread::{
-    ThreadCommand, ThreadDelete, ThreadExport, ThreadImport, ThreadList, ThreadShow,
+    ThreadCommand, ThreadDelete, ThreadExport, ThreadImport, ThreadList, ThreadMove, ThreadShow,
     ThreadUnarchive, ThreadVerify,
 };
 pub(crate) use undo::{Apply, Diff, Gc, Undo};
@@ -215,6 +219,12 @@ pub(crate) enum Command {
     /// Write, test, install and list plugins in any language
     #[command(subcommand)]
     Plugin(PluginCommand),
+    /// Create, check and describe the database that stores the threads
+    ///
+    /// It is the one that `[store]` in the configuration names. See docs/fleet.md.
+    #[cfg(feature = "fleet")]
+    #[command(subcommand)]
+    Fleet(FleetCommand),
     /// List the available models
     #[command(subcommand)]
     Model(ModelCommand),

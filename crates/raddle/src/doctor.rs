@@ -8,7 +8,7 @@ mod storage;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use raddle_config::{Configuration, Override};
+use raddle_config::{Configuration, Override, StoreSetting};
 use raddle_console::{Printer, sanitize};
 use raddle_sandbox::{KeeperCommand, Launcher};
 use raddle_server::config_problems;
@@ -18,6 +18,7 @@ pub(crate) use self::storage::size;
 use crate::cli::Doctor;
 use crate::config;
 use crate::home::Home;
+use crate::postgres;
 use crate::rules::RuleStore;
 use crate::runtime;
 
@@ -131,7 +132,20 @@ pub(crate) fn run(mut overrides: Vec<Override>, mut args: Doctor) -> Result<Exit
         findings.push(configuration(config));
         findings.push(search_path(config)?);
     }
-    findings.push(storage::look(&home));
+    findings.push(match postgres::configured_store(&home, overrides) {
+        Ok(StoreSetting::Local) => storage::look(&home),
+        // Reported above.
+        Err(_) if config.is_err() => storage::look(&home),
+        Ok(StoreSetting::Postgres(_)) => Finding::ok(
+            storage::PART,
+            "in the database that `[store]` names; `raddle fleet check` examines it",
+        ),
+        Err(error) => Finding::error(
+            storage::PART,
+            format!("{error:#}"),
+            "correct `[store]`, or remove it to store threads in the home; no server starts until then",
+        ),
+    });
     findings.extend(environment::look(&home));
     print(&findings, &args)?;
     let is_broken = findings.iter().any(|it| it.state == State::Error);

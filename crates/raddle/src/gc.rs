@@ -13,7 +13,7 @@ use crate::cli::Gc;
 use crate::doctor::size;
 use crate::home::Home;
 use crate::threads::{checkpoints_folder, copy_folders};
-use crate::{log, thread};
+use crate::{log, postgres, thread};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -46,8 +46,13 @@ pub(crate) fn run(args: &Gc) -> Result<ExitCode> {
             workspaces(busy)
         ));
     }
-    let left = left_copies(&copy_folders(&Home::find()?.state));
-    let left = left.context("cannot find out which copies of workspaces are left")?;
+    let home = Home::find()?;
+    // Only a server knows the threads of a database.
+    let left = match postgres::is_configured(&home) {
+        true => Vec::new(),
+        false => left_copies(&copy_folders(&home.state))
+            .context("cannot find out which copies of workspaces are left")?,
+    };
     if !left.is_empty() {
         log::print_line(
             "no thread uses these copies of workspaces; remove those that you do not need:",

@@ -69,6 +69,8 @@ impl Home {
             rules: std::iter::once(self.rules())
                 .chain(rules::extra_managed_file())
                 .collect(),
+            // Clients take a thread without a path for an ephemeral one, so they get this path also if
+            // the threads are in a database.
             threads: Some(
                 raddle_store::Options {
                     folder: self.threads(),

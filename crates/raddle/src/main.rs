@@ -13,6 +13,8 @@ mod demo;
 mod diff;
 mod doctor;
 mod exec;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod gc;
 mod generate;
 mod home;
@@ -27,6 +29,7 @@ mod mcp_server;
 mod mock;
 mod model_list;
 mod plugin;
+mod postgres;
 mod rules;
 mod runtime;
 mod sandbox;
@@ -87,6 +90,8 @@ fn main() -> ExitCode {
         Command::Login(args) => login::login(overrides, args),
         Command::Logout(args) => login::logout(overrides, args),
         Command::Config(command) => config::run(overrides, command),
+        #[cfg(feature = "fleet")]
+        Command::Fleet(command) => fleet::run(overrides, command),
         Command::Hooks(command) => hooks::run(overrides, command),
         Command::Mcp(command) => mcp::run(overrides, command),
         Command::McpServer(args) => mcp_server::run(overrides, args),

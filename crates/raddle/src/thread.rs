@@ -4,6 +4,7 @@ mod delete;
 mod export;
 mod import;
 mod list;
+mod move_to;
 mod show;
 pub(crate) mod time;
 mod unarchive;
@@ -12,14 +13,14 @@ mod verify;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use raddle_core::ThreadId;
 use raddle_core::ports::{ListQuery, ReadError};
 use raddle_store::Archive;
 
 use crate::cli::ThreadCommand;
 use crate::home::Home;
-use crate::log;
+use crate::{log, postgres};
 
 /// The exit status for invalid arguments.
 const USAGE: u8 = 2;
@@ -27,8 +28,14 @@ const USAGE: u8 = 2;
 /// Runs a command and returns its exit status: 0 on success, 1 if something is damaged, 2 for
 /// invalid arguments. Any other failure is an error, which also ends in 1.
 pub(crate) fn run(command: ThreadCommand) -> Result<ExitCode> {
-    let folder = Home::find()?.threads();
+    let home = Home::find()?;
+    let folder = match &command {
+        // It reads any store.
+        ThreadCommand::Move(_) => home.threads(),
+        _ => home_folder()?,
+    };
     match command {
+        ThreadCommand::Move(args) => move_to::run(&home, &args),
         ThreadCommand::List(args) => list::run(&folder, &args),
         ThreadCommand::Show(args) => show::run(&folder, &args),
         ThreadCommand::Export(args) => export::run(&folder, &args),
@@ -37,6 +44,18 @@ pub(crate) fn run(command: ThreadCommand) -> Result<ExitCode> {
         ThreadCommand::Unarchive(args) => unarchive::run(&folder, &args),
         ThreadCommand::Delete(args) => delete::run(&folder, &args),
     }
+}
+
+/// Returns the folder of the home's threads. Fails if the configuration stores threads elsewhere: an
+/// empty answer would mean that they are lost.
+fn home_folder() -> Result<PathBuf> {
+    let home = Home::find()?;
+    ensure!(
+        !postgres::is_configured(&home),
+        "the threads are in the database that `[store]` in the configuration names, and this command \
+         reads the home only; use a client of the server"
+    );
+    Ok(home.threads())
 }
 
 /// Reports invalid arguments.
@@ -84,7 +103,16 @@ fn find(archive: &Archive, id: &str) -> Result<ThreadId> {
 /// Returns the thread with this prefix of its id, or the newest one of the current folder that was
 /// used.
 pub(crate) fn named_or_newest(id: Option<&str>) -> Result<ThreadId> {
-    let folder = Home::find()?.threads();
+    let home = Home::find()?;
+    if postgres::is_configured(&home) {
+        // The server that is asked next knows its threads.
+        let thread = id.and_then(|id| id.parse().ok());
+        return thread.context(
+            "the threads are in the database that `[store]` in the configuration names; give the whole \
+             id of one with --thread ID",
+        );
+    }
+    let folder = home.threads();
     let archive = open_existing(&folder)?;
     if let Some(id) = id {
         return find(&archive, id);
@@ -110,7 +138,7 @@ pub(crate) fn named_or_newest(id: Option<&str>) -> Result<ThreadId> {
 /// Returns those of these threads that are stored, in their order. A journal that cannot be read is
 /// an error: it does not mean that they were deleted.
 pub(crate) fn stored(mut threads: Vec<ThreadId>) -> Result<Vec<ThreadId>> {
-    let folder = Home::find()?.threads();
+    let folder = home_folder()?;
     let Some(archive) = open(&folder)? else {
         return Ok(Vec::new());
     };

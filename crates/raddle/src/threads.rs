@@ -1,42 +1,44 @@
-//! Creates the live threads, from a journal in the home and the configured models.
+//! Creates the live threads, from the journal of the configured store and the configured models.
 
-use std::io;
+mod journal;
+mod peers;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use raddle_agent::{Liveness, Options, Threads};
-use raddle_config::CommandConfig;
+use raddle_agent::{Options, Threads};
 use raddle_config::clock::now;
+use raddle_config::{CommandConfig, StoreSetting};
 use raddle_core::policy::{Amendment, Layer, PathPattern, Policy};
-use raddle_core::ports::{
-    AmendError, AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page,
-    PageQuery, Pages, ReadError, Rulebook, StoreTimeouts, Summary, TurnEntry,
-};
-use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, Settings, ThreadId, TurnId};
+use raddle_core::ports::{AmendError, BoxFuture, Rulebook};
+use raddle_core::{Recovery, Settings, ThreadId};
 use raddle_plugin::{
     InstalledHooks, McpRegistry, McpTools, NetworkAccess, PluginModels, PluginRegistry,
     PluginTools, ProcessStarter,
 };
 use raddle_providers::{ConfiguredModels, VendorClient};
-use raddle_rpc::{Connection, DialError, PeerListener, dial};
+use raddle_rpc::Connection;
 use raddle_sandbox::{PolicyPath, SandboxService, Tier, egress};
-use raddle_server::{AgentDeps, AgentParts, PeerCaller, PeerNode, Peers};
-use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
+use raddle_server::{AgentDeps, AgentParts, Peers};
+use raddle_store::MemoryJournal;
 use raddle_tools::{
     BuiltInTools, CheckpointOptions, CheckpointedTools, CopyFolders, FileCheckpoints, HostsError,
     Operator,
 };
-use tokio::sync::{OnceCell, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
+use self::journal::LazyJournal;
+use self::peers::LocalPeers;
 use crate::rules::RuleStore;
 use crate::webhook::HttpWebhook;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Creates the live threads of a home, of which `peers` are the other processes. Connections of these
-/// go to `peer_connections`.
+/// Creates the live threads of a home, which are in `store`. The other processes of the home are
+/// `peers`; their connections go to `peer_connections`.
 pub(crate) fn open(
     home: &Path,
+    store: StoreSetting,
     deps: AgentDeps,
     rules: RuleStore,
     recovery: Recovery,
@@ -82,6 +84,7 @@ pub(crate) fn open(
     let node = ThreadId::mint().to_string();
     let journal = Arc::new(LazyJournal::new(
         folder(home),
+        store,
         node.clone(),
         peer_connections,
     ));
@@ -297,269 +300,6 @@ impl Rulebook for TierLimitedRules {
 
     fn amend(&self, amendment: Amendment) -> BoxFuture<'_, Result<(), AmendError>> {
         self.rules.amend(amendment)
-    }
-}
-
-/// A journal that is opened on first use: many clients never need it, and `initialize` should not
-/// wait for a disk.
-struct LazyJournal {
-    folder: PathBuf,
-    node: String,
-    peer_connections: mpsc::Sender<Connection>,
-    cell: OnceCell<OpenJournal>,
-}
-
-/// An open journal, and the lock that marks this node as alive, taken before the first write.
-struct OpenJournal {
-    journal: LocalJournal,
-    _alive: Option<NodeLock>,
-}
-
-impl OpenJournal {
-    fn new(
-        folder: PathBuf,
-        node: &str,
-        peer_connections: mpsc::Sender<Connection>,
-    ) -> Result<Self, ReadError> {
-        let options = raddle_store::Options { folder };
-        let journal = LocalJournal::open(&options)?;
-        // Before other processes can see this node. A node that cannot write owns no thread, and no
-        // peer connects to it.
-        if journal.is_writable() {
-            open_peer_listener(&options.folder, node, peer_connections);
-        }
-        let alive = journal.is_writable().then(|| {
-            let lock = NodeLock::take(&options.folder, node);
-            lock.map_err(|error| ReadError::Unavailable(error.to_string()))
-        });
-        Ok(Self {
-            journal,
-            _alive: alive.transpose()?,
-        })
-    }
-}
-
-/// Accepts connections of other processes of the home. Without it, their requests for our threads
-/// fail, and nothing else.
-fn open_peer_listener(folder: &Path, node: &str, peer_connections: mpsc::Sender<Connection>) {
-    let opened = NodeLock::socket_path(folder, node)
-        .map_err(io::Error::other)
-        .and_then(|path| PeerListener::open(&path));
-    match opened {
-        Ok(listener) => drop(tokio::spawn(listener.serve(VERSION, peer_connections))),
-        Err(error) => tracing::warn!(%error, "other processes of this home cannot connect"),
-    }
-}
-
-impl LazyJournal {
-    fn new(folder: PathBuf, node: String, peer_connections: mpsc::Sender<Connection>) -> Self {
-        Self {
-            folder,
-            node,
-            peer_connections,
-            cell: OnceCell::new(),
-        }
-    }
-
-    async fn opened(&self) -> Result<&LocalJournal, ReadError> {
-        let open = || async {
-            let (folder, node) = (self.folder.clone(), self.node.clone());
-            let peer_connections = self.peer_connections.clone();
-            let opened = tokio::task::spawn_blocking(move || {
-                OpenJournal::new(folder, &node, peer_connections)
-            });
-            opened.await.map_err(stopped)?
-        };
-        let opened = self.cell.get_or_try_init(open).await.map_err(advised)?;
-        Ok(&opened.journal)
-    }
-}
-
-/// Adds the remedy to the error of a home that cannot be used.
-fn advised(error: ReadError) -> ReadError {
-    match error {
-        ReadError::Unusable(what) => ReadError::Unusable(format!(
-            "{what}; give this user write access to that folder, or name another home with RADDLE_HOME"
-        )),
-        error => error,
-    }
-}
-
-fn stopped(error: tokio::task::JoinError) -> ReadError {
-    ReadError::Unavailable(error.to_string())
-}
-
-/// The other processes of this home.
-#[derive(Debug)]
-struct LocalPeers {
-    folder: PathBuf,
-}
-
-impl Peers for LocalPeers {
-    fn alive(&self) -> BoxFuture<'_, Vec<PeerNode>> {
-        let folder = self.folder.clone();
-        Box::pin(async move {
-            let nodes = tokio::task::spawn_blocking(move || NodeLock::alive(&folder));
-            let alive = nodes.await.map_err(io::Error::other);
-            let names = alive
-                .and_then(|it| it.map_err(io::Error::other))
-                .unwrap_or_default();
-            names.into_iter().map(|name| PeerNode { name }).collect()
-        })
-    }
-
-    fn dial<'a>(
-        &'a self,
-        node: &'a str,
-        caller: PeerCaller<'a>,
-    ) -> BoxFuture<'a, Result<Connection, DialError>> {
-        Box::pin(async move {
-            let path = NodeLock::socket_path(&self.folder, node).map_err(io::Error::other)?;
-            dial(&path, VERSION, caller.principal).await
-        })
-    }
-}
-
-impl Liveness for LocalPeers {
-    fn is_alive<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<bool, ReadError>> {
-        let (folder, node) = (self.folder.clone(), node.to_owned());
-        Box::pin(async move {
-            let liveness = tokio::task::spawn_blocking(move || NodeLock::is_alive(&folder, &node));
-            let alive = liveness.await.map_err(stopped)?;
-            alive.map_err(|error| ReadError::Unavailable(error.to_string()))
-        })
-    }
-}
-
-/// Maps an error from opening the journal to one for writing, of which nothing was stored.
-fn closed(error: ReadError) -> AppendError {
-    match error {
-        ReadError::Unavailable(what) => AppendError::Unavailable(what),
-        ReadError::Newer(what) => AppendError::Newer(what),
-        error => AppendError::ReadOnly(error.to_string()),
-    }
-}
-
-impl Journal for LazyJournal {
-    fn append<'a>(
-        &'a self,
-        thread: ThreadId,
-        after: Seq,
-        records: &'a [Record],
-        class: Class,
-    ) -> BoxFuture<'a, Result<Seq, AppendError>> {
-        Box::pin(async move {
-            let journal = self.opened().await.map_err(closed)?;
-            journal.append(thread, after, records, class).await
-        })
-    }
-
-    fn take<'a>(
-        &'a self,
-        thread: ThreadId,
-        former: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Seq, ReadError>> {
-        Box::pin(async move { self.opened().await?.take(thread, former).await })
-    }
-
-    fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>> {
-        Box::pin(async move { self.opened().await?.head(thread).await })
-    }
-
-    fn read(
-        &self,
-        thread: ThreadId,
-        after: Seq,
-        bytes_max: usize,
-    ) -> BoxFuture<'_, Result<Vec<Record>, ReadError>> {
-        Box::pin(async move { self.opened().await?.read(thread, after, bytes_max).await })
-    }
-
-    fn base(
-        &self,
-        thread: ThreadId,
-        at: Option<Seq>,
-    ) -> BoxFuture<'_, Result<Option<Base>, ReadError>> {
-        Box::pin(async move { self.opened().await?.base(thread, at).await })
-    }
-
-    fn save_base(&self, thread: ThreadId, base: Base) -> BoxFuture<'_, Result<(), AppendError>> {
-        Box::pin(async move {
-            let journal = self.opened().await.map_err(closed)?;
-            journal.save_base(thread, base).await
-        })
-    }
-
-    fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> BoxFuture<'_, Result<Seq, ForkError>> {
-        Box::pin(async move { self.opened().await?.fork(from, at, to).await })
-    }
-
-    fn delete(&self, thread: ThreadId) -> BoxFuture<'_, Result<(), AppendError>> {
-        Box::pin(async move {
-            let journal = self.opened().await.map_err(closed)?;
-            journal.delete(thread).await
-        })
-    }
-
-    fn forget(&self, thread: ThreadId, head: Seq) -> BoxFuture<'_, Result<(), AppendError>> {
-        Box::pin(async move {
-            let journal = self.opened().await.map_err(closed)?;
-            journal.forget(thread, head).await
-        })
-    }
-
-    /// Returns the limits of the local journal, which need not be open for that.
-    fn timeouts(&self) -> StoreTimeouts {
-        StoreTimeouts::LOCAL
-    }
-}
-
-impl Pages for LazyJournal {
-    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Page<Summary>, ReadError>> {
-        Box::pin(async move { self.opened().await?.list(query).await })
-    }
-
-    fn turns(
-        &self,
-        thread: ThreadId,
-        query: PageQuery,
-    ) -> BoxFuture<'_, Result<Page<TurnEntry>, ReadError>> {
-        Box::pin(async move { self.opened().await?.turns(thread, query).await })
-    }
-
-    fn items(
-        &self,
-        thread: ThreadId,
-        turn: Option<TurnId>,
-        query: PageQuery,
-    ) -> BoxFuture<'_, Result<Page<ItemEntry>, ReadError>> {
-        Box::pin(async move { self.opened().await?.items(thread, turn, query).await })
-    }
-
-    fn search(
-        &self,
-        text: String,
-        query: ListQuery,
-    ) -> BoxFuture<'_, Result<Page<Summary>, ReadError>> {
-        Box::pin(async move { self.opened().await?.search(text, query).await })
-    }
-}
-
-impl Blobs for LazyJournal {
-    fn put(
-        &self,
-        thread: ThreadId,
-        bytes: Vec<u8>,
-        media: String,
-    ) -> BoxFuture<'_, Result<Blob, AppendError>> {
-        Box::pin(async move {
-            let journal = self.opened().await.map_err(closed)?;
-            journal.put(thread, bytes, media).await
-        })
-    }
-
-    fn get(&self, thread: ThreadId, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
-        Box::pin(async move { self.opened().await?.get(thread, blob).await })
     }
 }
 

@@ -9,7 +9,9 @@ use super::Ci;
 use super::plan::CiStep;
 use crate::run::Run;
 use crate::workspace::{self, SIMULATOR};
-use crate::{docs, fuzz, r#gen, packages, parts, recording, tidy, tools, trials, typescript};
+use crate::{
+    docs, fuzz, r#gen, packages, parts, postgres, recording, tidy, tools, trials, typescript,
+};
 
 pub const PARTS: &str = "parts";
 const RELEASE: &str = "release";
@@ -23,6 +25,10 @@ const FAILED_TURNS: &str = "16";
 /// Records of a message at which clients are disconnected, servers killed on each transport,
 /// requests that two clients answer at once, and repetitions of every request.
 const REJOINED: [&str; 4] = ["300", "12", "60", "1"];
+/// The same on PostgreSQL, smaller, and stock clients.
+const FLEET_TURNS: &str = "3";
+const FLEET_REJOINED: [&str; 4] = ["100", "4", "10", "1"];
+const FLEET_CLIENTS: &[&str] = &["python-sdk", "tui"];
 const NODES: &[&str] = &["--threads", "20", "--kills", "10", "--starts", "16"];
 /// On a machine that may be busy, a ratio is only a rough measure.
 const CROWD: &[&str] = &[
@@ -132,6 +138,17 @@ pub const STEPS: &[CiStep] = &[
         },
     )
     .needs(&[RELEASE]),
+    CiStep::new(
+        "fleet",
+        "slices of the trials and stock clients, on a server whose threads are in PostgreSQL",
+        |ci| {
+            postgres::clients(&ci.root, &ci.cache, FLEET_CLIENTS)?;
+            ci.steadily("fleet", || {
+                postgres::slices(&ci.root, &ci.cache, FLEET_TURNS, FLEET_REJOINED)
+            })
+        },
+    )
+    .needs(&[PARTS]),
     CiStep::new(
         "adversary",
         "a slice of the calls of a hijacked model; hostile workspaces; no client attached",

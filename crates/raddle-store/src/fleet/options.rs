@@ -31,6 +31,12 @@ impl FleetOptions {
             statement_max: Duration::from_secs(8),
         }
     }
+
+    /// Number of connections of a journal: besides those above, one for deltas and one for
+    /// transactions.
+    pub(super) fn connections(&self) -> usize {
+        self.event_connections + self.read_connections + 2
+    }
 }
 
 impl fmt::Debug for FleetOptions {

@@ -6,7 +6,7 @@ use super::connection::Connection;
 use super::error::QueryFailure;
 
 /// Layout that this build writes. A database with a higher one is refused as a whole.
-const LAYOUT: i32 = 1;
+pub(super) const LAYOUT: i32 = 1;
 
 /// Migrations. Each step raises the layout by one. A released step never changes.
 const STEPS: [&str; LAYOUT as usize] = [FIRST];
@@ -194,7 +194,8 @@ fn refuse_newer(layout: i32) -> Result<(), QueryFailure> {
     Ok(())
 }
 
-async fn version(connection: &Connection, lock: &str) -> Result<i32, QueryFailure> {
+/// Returns the layout of the tables.
+pub(super) async fn version(connection: &Connection, lock: &str) -> Result<i32, QueryFailure> {
     let sql = format!("SELECT version FROM layout WHERE one = 1 {lock}");
     let rows = connection.query(&sql, &[]).await?;
     let layout = rows.first().and_then(|row| row.try_get(0).ok());

@@ -13,3 +13,14 @@ mod proxy;
 mod server;
 mod suite;
 mod tenants;
+
+/// Makers of the other stores.
+#[path = "../it/makers.rs"]
+mod makers;
+/// Moves of threads, as they are tested between the other stores.
+#[path = "../it/transfer.rs"]
+#[macro_use]
+mod transfer;
+mod transfers;
+
+use store_suite::records;

@@ -33,7 +33,13 @@ struct SharedServer {
 
 static SHARED: OnceLock<SharedServer> = OnceLock::new();
 
+/// Variable that names the folder of a running cluster, to use it instead of one server.
+const CLUSTER: &str = "RADDLE_TEST_CLUSTER";
+
 fn shared_folder() -> PathBuf {
+    if let Some(folder) = std::env::var_os(CLUSTER) {
+        return folder.into();
+    }
     // The server runs as another user if the tests run as root, and must be able to enter it.
     std::env::temp_dir().join(format!(
         "raddle-fleet-{}",
@@ -46,6 +52,10 @@ pub fn shared() -> &'static str {
     let server = SHARED.get_or_init(|| {
         let folder = shared_folder();
         let users = folder.with_extension("users");
+        let verb = match std::env::var_os(CLUSTER) {
+            Some(_) => "dsn",
+            None => "shared",
+        };
         let lock = OpenOptions::new()
             .create(true)
             .append(true)
@@ -53,7 +63,7 @@ pub fn shared() -> &'static str {
             .unwrap();
         lock.lock_shared().unwrap();
         SharedServer {
-            address: run("shared", &folder, &[]),
+            address: run(verb, &folder, &[]),
             _lock: lock,
         }
     });

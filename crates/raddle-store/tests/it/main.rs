@@ -14,5 +14,8 @@ mod node;
 mod readonly;
 mod size;
 mod suite;
+#[macro_use]
+mod transfer;
+mod transfers;
 
 use store_suite::records;

@@ -29,6 +29,17 @@ pub(crate) enum ThreadCommand {
     /// if anything is damaged. `docs/damage.md` describes the remedies, and the damage that cannot
     /// be detected.
     Verify(ThreadVerify),
+    /// Move threads to another home, or to or from a PostgreSQL database
+    ///
+    /// A thread keeps its id and its sequence numbers, so that clients can rejoin where they left.
+    /// It leaves the home only after it was read back from the destination. A move that was
+    /// interrupted can be repeated, and ends then. Moves from the database that `[store]` in the
+    /// configuration names, if there is one, else from the home. No server may have the thread.
+    ///
+    /// Not moved: checkpoints, copies of workspaces, and the configuration. A fork gets records of its
+    /// own for the history that it shared. Databases need the build for fleets.
+    #[command(name = "move")]
+    Move(ThreadMove),
     /// Show an archived thread in lists again
     ///
     /// Works beside a running server. `raddle thread list --archived` shows the archived threads.
@@ -129,6 +140,29 @@ pub(crate) struct ThreadVerify {
     pub(crate) all: bool,
 
     /// Print a JSON line for the file and for each thread
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ThreadMove {
+    /// Thread ids; from a home also unique prefixes
+    #[arg(value_name = "ID", required_unless_present = "all")]
+    pub(crate) ids: Vec<String>,
+
+    /// Move every thread
+    #[arg(long, conflicts_with = "ids")]
+    pub(crate) all: bool,
+
+    /// Address of a database as postgres://…, or the folder of another home
+    #[arg(long, value_name = "ADDRESS|HOME")]
+    pub(crate) to: String,
+
+    /// Schema of the tables in the database, if it is not `raddle`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) schema: Option<String>,
+
+    /// Print a JSON line for each thread
     #[arg(long)]
     pub(crate) json: bool,
 }

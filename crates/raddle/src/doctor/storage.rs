@@ -8,7 +8,7 @@ use raddle_store::Archive;
 use super::Finding;
 use crate::home::Home;
 
-const PART: &str = "threads";
+pub(super) const PART: &str = "threads";
 
 /// Files up to this size are checked in full, which is quick enough for a user to wait.
 const CHECKED_BYTES_MAX: u64 = 16 << 20;

@@ -64,7 +64,7 @@ pub(super) fn run(folder: &Path, args: &ThreadDelete) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn is_alive(folder: &Path, node: &str) -> Result<bool> {
+pub(super) fn is_alive(folder: &Path, node: &str) -> Result<bool> {
     match NodeLock::is_alive(folder, node) {
         // No node of this home can have a name that is invalid for a lock.
         Err(NodeError::BadName(_)) => Ok(false),

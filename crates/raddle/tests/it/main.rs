@@ -13,6 +13,9 @@ mod commands;
 mod daemon;
 /// `raddle exec`: input, output, exit status and recovery.
 mod exec;
+/// A server whose threads are in PostgreSQL.
+#[cfg(feature = "fleet")]
+mod fleet;
 /// Homes of older versions, opened and continued.
 mod homes;
 /// Thousands of malformed frames, on every transport.

@@ -1,0 +1,123 @@
+//! Servers whose threads are in PostgreSQL, for the trials and the checks of clients.
+//!
+//! A program in place of `raddle` adds the address of the database to its arguments, and a schema for
+//! each home. So every trial and every check runs on PostgreSQL as it is.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::cache::Cache;
+use crate::run::{Punctuality, Run};
+use crate::{trials, workspace};
+
+/// Name of the program that stores threads in the home, for its own build.
+const RADDLE: &str = "raddle";
+
+/// Whether PostgreSQL waits for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disk {
+    /// It waits, as in production.
+    Waits,
+    /// It does not, so that a slice is fast.
+    Skipped,
+}
+
+/// A PostgreSQL server, and a program that stores threads in it. Both end with this value.
+pub struct Database {
+    script: PathBuf,
+    folder: PathBuf,
+}
+
+impl Database {
+    /// Starts a server.
+    pub fn start(root: &Path, disk: Disk) -> Result<Self> {
+        // The server runs as another user if we are root, and must be able to enter the folder.
+        let folder = std::env::temp_dir().join(format!("raddle-pg-{}", std::process::id()));
+        fs::create_dir(&folder)?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
+        let database = Self {
+            script: root.join("tests/fleet/pg-cluster.sh"),
+            folder,
+        };
+        let is_fsync = match disk {
+            Disk::Waits => "fsync=on",
+            Disk::Skipped => "fsync=off",
+        };
+        let settings = ["max_connections=600", is_fsync].map(OsStr::new);
+        database.script("single").args(settings).minutes(2).go()?;
+        Ok(database)
+    }
+
+    /// Returns a program that runs `raddle` with its threads in the database.
+    pub fn program(&self, raddle: &Path) -> Result<PathBuf> {
+        let address = self.script("dsn").minutes(1).output()?;
+        let program = self.folder.join(RADDLE);
+        let script = format!(
+            "#!/bin/sh\n\
+             schema=h$(printf %s \"$RADDLE_HOME$HOME\" | md5sum | cut -c 1-20)\n\
+             exec '{}' -c store.address='{}' -c \"store.schema=$schema\" \"$@\"\n",
+            raddle.display(),
+            address.trim()
+        );
+        fs::write(&program, script)?;
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+        Ok(program)
+    }
+
+    fn script(&self, verb: &str) -> Run {
+        let run = Run::new("bash").arg(&self.script).arg(verb);
+        run.arg(self.folder.join("pg"))
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        if let Err(error) = self.script("down").minutes(1).go() {
+            eprintln!("the database did not end: {error:#}");
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Builds `raddle` with the store on PostgreSQL, as the tests do.
+fn raddle(root: &Path, cache: &Cache) -> Result<PathBuf> {
+    workspace::build(root, cache)?;
+    let program = cache.target().join(workspace::PROFILE).join(RADDLE);
+    program.canonicalize().context("the build has no raddle")
+}
+
+/// Runs slices of the trials: turns whose model fails, and clients that are cut off.
+pub fn slices(root: &Path, cache: &Cache, turns: &str, rejoined: [&str; 4]) -> Result<Punctuality> {
+    let database = Database::start(root, Disk::Skipped)?;
+    let program = database.program(&raddle(root, cache)?)?;
+    trials::rejoin(root, cache, &program, rejoined, trials::SLICE)?;
+    trials::always_ends_remotely(root, cache, &program, turns)
+}
+
+/// Runs checks of stock clients.
+pub fn clients(root: &Path, cache: &Cache, checks: &[&str]) -> Result<()> {
+    let database = Database::start(root, Disk::Skipped)?;
+    let program = database.program(&raddle(root, cache)?)?;
+    for check in checks {
+        Run::new("python3")
+            .directory(root)
+            .args(["tests/clients/run.py", "--only", check, "--raddle"])
+            .arg(&program)
+            .arg("--parts")
+            .arg(cache.parts())
+            .minutes(20)
+            .go()?;
+    }
+    Ok(())
+}
+
+/// Runs clients that are cut off, and servers that are killed, in these numbers.
+pub fn rejoin(root: &Path, cache: &Cache, size: [&str; 4]) -> Result<()> {
+    let database = Database::start(root, Disk::Waits)?;
+    let program = database.program(&raddle(root, cache)?)?;
+    trials::rejoin(root, cache, &program, size, trials::FULL_SIZE)
+}
