@@ -234,6 +234,28 @@ const PACKAGES: &[(&str, &str)] = &[
 /// Debian package of the emulator, and its program for aarch64. CI does not need it.
 const EMULATOR: (&str, &str) = ("qemu-user-static", "qemu-aarch64-static");
 
+/// Debian packages of a PostgreSQL cluster, each with a program. CI does not need them.
+const CLUSTER: &[(&str, &str)] = &[
+    ("patroni", "patroni"),
+    ("etcd-server", "etcd"),
+    ("etcd-client", "etcdctl"),
+    ("python3-etcd", "etcdctl"),
+    ("curl", "curl"),
+];
+
+/// Installs what a PostgreSQL cluster needs.
+pub fn install_cluster() -> Result<()> {
+    let missing: Vec<&str> = CLUSTER
+        .iter()
+        .filter(|(_, program)| !on_path(program))
+        .map(|(package, _)| *package)
+        .collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => install_debian(&missing),
+    }
+}
+
 pub fn command(arguments: Arguments) -> Result<()> {
     let names = arguments.words()?;
     for (name, folder) in install(&Cache::open()?, &names)? {

@@ -3,7 +3,6 @@
 //! A program in place of `raddle` adds the address of the database to its arguments, and a schema for
 //! each home. So every trial and every check runs on PostgreSQL as it is.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use anyhow::{Context, Result};
 
 use crate::cache::Cache;
 use crate::run::{Punctuality, Run};
-use crate::{trials, workspace};
+use crate::{parts, tools, trials, workspace};
 
 /// Name of the program that stores threads in the home, for its own build.
 const RADDLE: &str = "raddle";
@@ -35,21 +34,33 @@ pub struct Database {
 impl Database {
     /// Starts a server.
     pub fn start(root: &Path, disk: Disk) -> Result<Self> {
-        // The server runs as another user if we are root, and must be able to enter the folder.
-        let folder = std::env::temp_dir().join(format!("raddle-pg-{}", std::process::id()));
-        fs::create_dir(&folder)?;
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
-        let database = Self {
-            script: root.join("tests/fleet/pg-cluster.sh"),
-            folder,
-        };
         let is_fsync = match disk {
             Disk::Waits => "fsync=on",
             Disk::Skipped => "fsync=off",
         };
-        let settings = ["max_connections=600", is_fsync].map(OsStr::new);
+        let database = Self::prepare(root)?;
+        let settings = ["max_connections=600", is_fsync];
         database.script("single").args(settings).minutes(2).go()?;
         Ok(database)
+    }
+
+    /// Starts a cluster: three members with Patroni, one of them a synchronous standby.
+    fn start_cluster(root: &Path) -> Result<Self> {
+        parts::install_cluster()?;
+        let database = Self::prepare(root)?;
+        database.script("up").minutes(4).go()?;
+        Ok(database)
+    }
+
+    fn prepare(root: &Path) -> Result<Self> {
+        // The server runs as another user if we are root, and must be able to enter the folder.
+        let folder = std::env::temp_dir().join(format!("raddle-pg-{}", std::process::id()));
+        fs::create_dir(&folder)?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
+        Ok(Self {
+            script: root.join("tests/fleet/pg-cluster.sh"),
+            folder,
+        })
     }
 
     /// Returns a program that runs `raddle` with its threads in the database.
@@ -120,4 +131,21 @@ pub fn rejoin(root: &Path, cache: &Cache, size: [&str; 4]) -> Result<()> {
     let database = Database::start(root, Disk::Waits)?;
     let program = database.program(&raddle(root, cache)?)?;
     trials::rejoin(root, cache, &program, size, trials::FULL_SIZE)
+}
+
+/// Runs the suite of every store on a cluster, and compares the store with the one in memory in this
+/// many cases.
+pub fn suite(root: &Path, cache: &Cache, cases: &str) -> Result<()> {
+    let cluster = Database::start_cluster(root)?;
+    Run::new(tools::cargo_nextest(cache)?)
+        .directory(root)
+        .args(["nextest", "run", "--cargo-profile", workspace::PROFILE])
+        .args(workspace::SELECTION)
+        .args(["--profile", "prove", "--no-tests", "fail", "--filterset"])
+        .arg("binary(fleet) and test(/^(suite|tenants|transfers)::/)")
+        .env("CARGO_TARGET_DIR", cache.target())
+        .env("RADDLE_TEST_CLUSTER", cluster.folder.join("pg"))
+        .env("RADDLE_TEST_CASES", cases)
+        .minutes(60)
+        .go()
 }

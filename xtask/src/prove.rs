@@ -128,6 +128,11 @@ pub const PROOFS: &[Proof] = &[
     )
     .of_binary(),
     proof(
+        "fleet-suite",
+        "the suite of every store and 2,000 cases of the model, on a PostgreSQL cluster with a synchronous standby",
+        |it| postgres::suite(&it.root, &it.cache, "2000"),
+    ),
+    proof(
         "rejoin-postgres",
         "clients cut off at each of 3,000 records, and servers killed 300 times, with threads in PostgreSQL",
         |it| {

@@ -12,7 +12,8 @@ use tokio::sync::mpsc;
 
 use crate::home::Home;
 use crate::rules::RuleStore;
-use crate::{sandbox, threads};
+use crate::sandbox;
+use crate::threads::{self, ThreadDeps};
 
 /// Opens a server without connections, for its dependencies: they are those of `raddle app-server`,
 /// except that the server uses no store. Keep the server as long as they are used.
@@ -34,16 +35,15 @@ pub(crate) fn open<T>(
     let mut selected = None;
     let server = Server::open(options, |deps| {
         selected = Some(select(&deps, rules.clone()));
-        threads::open(
-            &home.state,
-            StoreSetting::Local,
-            deps,
+        let thread_deps = ThreadDeps {
+            home: &home.state,
+            store: StoreSetting::Local,
             rules,
-            Recovery::Interrupt,
-            &vendor_client,
-            threads::local_peers(&home.state),
-            peer_connections,
-        )
+            recovery: Recovery::Interrupt,
+            vendor_client: &vendor_client,
+            peers: threads::local_peers(&home.state),
+        };
+        threads::open(thread_deps, deps, peer_connections)
     })?;
     let selected = selected.context("the server was not opened")?;
     Ok((server, selected))

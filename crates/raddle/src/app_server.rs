@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use data_encoding::HEXLOWER_PERMISSIVE;
-use raddle_config::{Override, StoreSetting};
+use raddle_config::Override;
 use raddle_core::{Recovery, ThreadSource};
 use raddle_providers::VendorClient;
 use raddle_rpc::{
@@ -25,7 +25,7 @@ use crate::cli::{RecoverBy, Serve, SessionSource, WsAuth};
 use crate::home::Home;
 use crate::rules::RuleStore;
 use crate::sandbox;
-use crate::threads;
+use crate::threads::{self, ThreadDeps};
 use crate::{log, postgres};
 
 /// The minimum length of the secret for signed tokens.
@@ -99,7 +99,7 @@ pub(crate) fn run(
     let listeners = listeners(args, &home, &auth);
     let recovery = recovery(args.recovery, &listeners);
     let deps = ThreadDeps {
-        home: &home,
+        home: &home.state,
         store,
         rules,
         recovery,
@@ -143,16 +143,6 @@ fn source(session_source: SessionSource) -> ThreadSource {
     }
 }
 
-/// Dependencies of the threads.
-struct ThreadDeps<'a> {
-    home: &'a Home,
-    store: StoreSetting,
-    rules: RuleStore,
-    recovery: Recovery,
-    vendor_client: &'a VendorClient,
-    peers: Arc<dyn Peers>,
-}
-
 async fn serve(
     options: Options,
     requested: Vec<Listener>,
@@ -162,27 +152,10 @@ async fn serve(
     let on_stdio = requested
         .iter()
         .any(|listener| listener.listen == ListenAddress::Stdio);
-    let ThreadDeps {
-        home,
-        store,
-        rules,
-        recovery,
-        vendor_client,
-        peers,
-    } = deps;
     let has_others = requested.len() > usize::from(on_stdio);
     let (peer_connections, mut relayed) = mpsc::channel(RELAYED);
     let mut server = Server::open(options, |agent_deps| {
-        threads::open(
-            &home.state,
-            store,
-            agent_deps,
-            rules,
-            recovery,
-            vendor_client,
-            peers,
-            peer_connections,
-        )
+        threads::open(deps, agent_deps, peer_connections)
     })?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;

@@ -61,8 +61,14 @@ const MISSING: &str = "this build stores threads in a home only, and a database 
 pub(crate) fn configured_store(home: &Home, overrides: Vec<Override>) -> Result<StoreSetting> {
     let store = config::open(home, overrides)?.store();
     let store = store.context("the store of threads cannot be used")?;
-    ensure!(fleet::IS_BUILT_IN || store == StoreSetting::Local, MISSING);
+    ensure_built_in(&store)?;
     Ok(store)
+}
+
+/// Fails if this build does not have a store.
+pub(crate) fn ensure_built_in(store: &StoreSetting) -> Result<()> {
+    ensure!(fleet::IS_BUILT_IN || *store == StoreSetting::Local, MISSING);
+    Ok(())
 }
 
 /// Whether the configuration names a database. A configuration that cannot be read names none, so

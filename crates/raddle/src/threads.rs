@@ -34,18 +34,31 @@ use crate::webhook::HttpWebhook;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Creates the live threads of a home, which are in `store`. The other processes of the home are
-/// `peers`; their connections go to `peer_connections`.
+/// Dependencies of the live threads that the server does not provide.
+pub(crate) struct ThreadDeps<'a> {
+    pub(crate) home: &'a Path,
+    pub(crate) store: StoreSetting,
+    pub(crate) rules: RuleStore,
+    pub(crate) recovery: Recovery,
+    pub(crate) vendor_client: &'a VendorClient,
+    /// The other processes of the home.
+    pub(crate) peers: Arc<dyn Peers>,
+}
+
+/// Creates the live threads. Connections of the other processes of the home go to `peer_connections`.
 pub(crate) fn open(
-    home: &Path,
-    store: StoreSetting,
+    thread_deps: ThreadDeps<'_>,
     deps: AgentDeps,
-    rules: RuleStore,
-    recovery: Recovery,
-    vendor_client: &VendorClient,
-    peers: Arc<dyn Peers>,
     peer_connections: mpsc::Sender<Connection>,
 ) -> AgentParts {
+    let ThreadDeps {
+        home,
+        store,
+        rules,
+        recovery,
+        vendor_client,
+        peers,
+    } = thread_deps;
     let command_rules = CommandRules::of(&deps, rules.clone());
     let commands = deps.commands.clone();
     let own = deps.hidden_paths.clone();

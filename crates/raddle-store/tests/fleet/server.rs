@@ -1,4 +1,5 @@
 //! PostgreSQL servers for tests, by `tests/fleet/pg-cluster.sh`.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
