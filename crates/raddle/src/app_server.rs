@@ -15,7 +15,7 @@ use raddle_rpc::{
     raise_descriptor_limit, stdin_end,
 };
 use raddle_sandbox::{MeasureFn, environment};
-use raddle_server::{Options, Peers, Server};
+use raddle_server::{Options, Server};
 use sha2::{Digest, Sha256};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use raddle_core::ports::{ListQuery, Pages};
-use raddle_store::{Archive, FaultyJournal, LocalJournal, MemoryJournal, Options};
+use raddle_store::{Archive, LocalJournal, MemoryJournal, Options};
 use store_suite::StoreMaker;
 
 /// Maximum lag of search on a busy machine before a test fails.
@@ -32,31 +32,6 @@ impl StoreMaker for MemoryMaker {
     }
 
     async fn second_handle(&self) -> MemoryJournal {
-        self.0.clone()
-    }
-
-    async fn reopen(self) -> Self {
-        self
-    }
-
-    async fn settle(&self) {}
-}
-
-/// Makes faulty journals without a fault. As with memory journals, handles share the records.
-pub struct FaultyMaker(FaultyJournal);
-
-impl StoreMaker for FaultyMaker {
-    type Store = FaultyJournal;
-
-    async fn fresh() -> Self {
-        Self(FaultyJournal::new())
-    }
-
-    fn store(&self) -> &FaultyJournal {
-        &self.0
-    }
-
-    async fn second_handle(&self) -> FaultyJournal {
         self.0.clone()
     }
 
