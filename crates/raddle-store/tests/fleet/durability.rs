@@ -6,7 +6,7 @@ use std::time::Duration;
 use raddle_core::ports::{AppendError, Journal, ReadError};
 use raddle_core::{Class, Seq};
 use raddle_store::{FleetJournal, FleetOptions};
-use store_suite::records::{ThreadScript, delta, item_started, renamed};
+use store_suite::records::{ThreadScript, delta, item_started, released, renamed};
 
 use crate::maker::{open, options};
 use crate::proxy::Proxy;
@@ -61,7 +61,9 @@ async fn a_commit_that_waits_for_a_standby() {
     let journal = open(&options).await;
     let mut first = started(&journal).await;
     let mut second = started(&journal).await;
-    let third = started(&journal).await;
+    let mut third = started(&journal).await;
+    // Another handle writes to it below.
+    third.append(&journal, vec![released()]).await;
     wait_for_nobody(&server, &journal).await;
 
     // An event waits, and its outcome is unknown. A delta does not wait.
@@ -102,7 +104,7 @@ async fn a_commit_that_waits_for_a_standby() {
         .sql("ALTER SYSTEM RESET synchronous_standby_names")
         .await;
     server.sql("SELECT pg_reload_conf()").await;
-    for (journal, script) in [(&journal, &mut first), (&patient, &mut third.clone())] {
+    for (journal, script) in [(&journal, &mut first), (&patient, &mut third)] {
         let mut head = journal.head(script.thread).await;
         for _ in 0..1000 {
             if head.is_ok() {
