@@ -90,7 +90,8 @@ impl FleetJournal {
             node_log: NodeLog::default(),
         });
         let batches = tokio::spawn(node_log::send_batches(Arc::clone(&shared)));
-        let upkeep = tokio::spawn(node_log::keep_short(Arc::clone(&shared)));
+        let upkeep = node_log::keep_short(Arc::clone(&shared), options.gathered_max);
+        let upkeep = tokio::spawn(upkeep);
         Ok(Self {
             shared,
             tasks: [batches.abort_handle(), upkeep.abort_handle()],

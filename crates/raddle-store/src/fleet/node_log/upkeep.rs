@@ -15,17 +15,14 @@ use crate::fleet::error::QueryFailure;
 /// Time between two rounds while the log is not empty.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Time for which a thread may hold batches.
-pub(super) const HOLD_MAX: Duration = Duration::from_secs(30);
-
 /// Maximum number of threads whose deltas are copied in one round.
 const FLUSHES_MAX: usize = 64;
 
 /// Maximum number of batches that one statement deletes.
 const BATCHES_MAX: i64 = 512;
 
-/// Keeps the log short until the task is aborted.
-pub(in crate::fleet) async fn keep_short(journal: Arc<SharedJournal>) {
+/// Keeps the log short until the task is aborted. A thread may hold batches for a time.
+pub(in crate::fleet) async fn keep_short(journal: Arc<SharedJournal>, hold_max: Duration) {
     loop {
         let wake = journal.node_log.upkeep.notified();
         if journal.node_log.has_upkeep() {
@@ -34,7 +31,7 @@ pub(in crate::fleet) async fn keep_short(journal: Arc<SharedJournal>) {
         } else {
             wake.await;
         }
-        flush_old(&journal, HOLD_MAX).await;
+        flush_old(&journal, hold_max).await;
         if let Err(failure) = trim(&journal).await {
             tracing::debug!(?failure, "batches of deltas are deleted later");
         }
