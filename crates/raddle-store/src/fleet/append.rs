@@ -105,7 +105,12 @@ pub(super) async fn flush(journal: &SharedJournal, thread: ThreadId) -> Result<(
     let position = journal.node_log.position();
     let state = match journal.threads.get(thread) {
         Some(cached) => cached,
-        None => load(journal, thread).await?,
+        None => {
+            // The database may have lost batches that are still in memory.
+            let confirmed = journal.node_log.confirm(thread, limit).await;
+            confirmed.map_err(error::repeatable)?;
+            load(journal, thread).await?
+        }
     };
     let is_ours = state.row_state == RowState::Live && state.writer == Some(position.log);
     if !is_ours || state.gathered.is_empty() {
