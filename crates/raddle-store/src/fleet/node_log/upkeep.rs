@@ -19,7 +19,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 const FLUSHES_MAX: usize = 64;
 
 /// Maximum number of batches that one statement deletes.
-const BATCHES_MAX: i64 = 512;
+const BATCHES_MAX: i64 = 256;
 
 /// Keeps the log short until the task is aborted. A thread may hold batches for a time.
 pub(in crate::fleet) async fn keep_short(journal: Arc<SharedJournal>, hold_max: Duration) {
