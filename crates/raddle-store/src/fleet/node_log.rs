@@ -28,7 +28,7 @@ use uuid::Uuid;
 use super::SharedJournal;
 use super::delta_row::{DeltaRow, LANES, lane};
 use super::error::QueryFailure;
-use batch::Batch;
+use batch::DeltaBatch;
 
 pub(super) use batch::QueuedAppend;
 pub(super) use sender::send_batches;
@@ -56,7 +56,7 @@ pub(super) enum GatherOutcome {
 
 /// Reason why an append was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotQueued {
+pub(super) enum EnqueueError {
     /// The node has another log now.
     OtherLog,
     /// Another append of the thread is on its way.
@@ -78,7 +78,7 @@ pub(super) struct NodeLog {
 }
 
 /// A request for the sender to compare the counter and to send lost batches again.
-type Check = oneshot::Sender<Result<(), QueryFailure>>;
+type CounterCheck = oneshot::Sender<Result<(), QueryFailure>>;
 
 #[derive(Debug)]
 struct LogState {
@@ -91,7 +91,7 @@ struct LogState {
     stored: i64,
     queue: VecDeque<QueuedAppend>,
     queue_bytes: usize,
-    checks: Vec<Check>,
+    checks: Vec<CounterCheck>,
     /// Threads with an append that is queued or on its way: at most one of each.
     unresolved: HashSet<ThreadId>,
     /// Batches that are needed until an append moves the thread's head.
@@ -153,17 +153,17 @@ impl NodeLog {
 
     /// Queues deltas of a thread. The receiver gets the outcome. `log` is the log that the thread's
     /// row names.
-    pub(super) fn enqueue(&self, log: Uuid, append: QueuedAppend) -> Result<(), NotQueued> {
+    pub(super) fn enqueue(&self, log: Uuid, append: QueuedAppend) -> Result<(), EnqueueError> {
         let mut state = self.state();
         if state.id != log {
-            return Err(NotQueued::OtherLog);
+            return Err(EnqueueError::OtherLog);
         }
         if state.unresolved.contains(&append.thread) {
-            return Err(NotQueued::Busy);
+            return Err(EnqueueError::Busy);
         }
         // An empty queue takes an append of any size.
         if state.queue_bytes > 0 && state.queue_bytes + append.bytes > QUEUE_BYTES_MAX {
-            return Err(NotQueued::Full);
+            return Err(EnqueueError::Full);
         }
         state.unresolved.insert(append.thread);
         let batch = state.newest + 1;
@@ -313,7 +313,7 @@ impl QueuedAppend {
 
 impl LogState {
     /// Takes what the queue has for the next batch.
-    fn next_batch(&mut self) -> Option<Batch> {
+    fn next_batch(&mut self) -> Option<DeltaBatch> {
         let mut bytes = 0;
         let mut appends = Vec::new();
         while let Some(append) = self
@@ -331,6 +331,6 @@ impl LogState {
         for append in &appends {
             self.lanes[append.lane as usize].newest = self.newest;
         }
-        Some(Batch::new(self.newest, appends, bytes))
+        Some(DeltaBatch::new(self.newest, appends, bytes))
     }
 }

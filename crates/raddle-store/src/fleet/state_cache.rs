@@ -12,7 +12,7 @@ use raddle_core::{Seq, ThreadId};
 use uuid::Uuid;
 
 use super::delta_row::DeltaRow;
-use super::node_log::{LogPosition, NodeLog, NotQueued};
+use super::node_log::{EnqueueError, LogPosition, NodeLog};
 use super::thread_state::ThreadState;
 
 /// Maximum number of cached threads.
@@ -64,8 +64,8 @@ impl StateCache {
         after: Seq,
         log: Uuid,
         rows: &[Arc<DeltaRow>],
-        enqueue: impl FnOnce() -> Result<(), NotQueued>,
-    ) -> Option<Result<(), NotQueued>> {
+        enqueue: impl FnOnce() -> Result<(), EnqueueError>,
+    ) -> Option<Result<(), EnqueueError>> {
         let mut inner = self.inner();
         let state = inner.states.get_mut(&thread)?;
         if !state.gathers(after, log) {

@@ -8,7 +8,9 @@ use std::time::Duration;
 use raddle_core::ports::{AppendError, BoxFuture, Journal};
 use raddle_core::{Class, RecordBody, Seq, ThreadId};
 use raddle_store::{FleetJournal, FleetOptions};
-use store_suite::records::{ThreadScript, completed, delta, item_started, owned_by, renamed};
+use store_suite::records::{
+    ThreadScript, completed, delta, item_started, owned_by, released, renamed,
+};
 use tokio_postgres::{Client, NoTls};
 
 use crate::maker::{open, options};
@@ -221,7 +223,7 @@ async fn a_sealed_node_leaves_all_its_threads() {
         let refused = attempt(&one, &idle, body).await;
         assert_eq!(refused, Err(AppendError::Conflict));
     }
-    // Nobody else has taken these threads. The node itself may.
+    // No other node has taken these threads. The node itself may.
     for script in [&mut streaming, &mut idle] {
         assert_eq!(one.take(script.thread, None).await, Ok(script.head));
         script.append(&one, vec![owned_by("one", 2)]).await;
@@ -244,6 +246,31 @@ async fn only_the_log_of_the_former_owner_is_sealed() {
     assert_eq!(tables.number(sealed).await, 0);
     script.append(&one, vec![delta("i", 1, "b")]).await;
     assert_eq!(two.head(script.thread).await, Ok(script.head));
+}
+
+/// A released thread has no text outside its rows, so its next node seals nothing.
+#[tokio::test]
+async fn a_released_thread_changes_its_node_and_no_other_does() {
+    let (one, two, mut script, tables) = two_nodes().await;
+    let mut other = with_item(&one).await;
+    script.append(&one, vec![released()]).await;
+    // The deltas of a thread without an owner are rows of the thread.
+    script.append(&one, vec![delta("i", 1, "b")]).await;
+    assert_eq!(tables.number(COUNTER).await, 1);
+    assert_eq!(two.take(script.thread, None).await, Ok(script.head));
+    script.append(&two, vec![owned_by("two", 2)]).await;
+    script.append(&two, vec![delta("i", 2, "c")]).await;
+    other.append(&one, vec![delta("i", 0, "a")]).await;
+    assert_eq!(tables.number(COUNTER).await, 3);
+    let sealed = "SELECT count(*) FROM node_logs WHERE sealed";
+    assert_eq!(tables.number(sealed).await, 0);
+    let late = attempt(&one, &script, delta("i", 3, "late")).await;
+    assert_eq!(late, Err(AppendError::Conflict));
+    for (thread, all) in [(script.thread, &script), (other.thread, &other)] {
+        for journal in [&one, &two] {
+            assert_eq!(numbers(journal, thread).await, whole(all));
+        }
+    }
 }
 
 #[tokio::test]

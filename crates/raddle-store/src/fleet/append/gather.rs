@@ -8,7 +8,7 @@ use raddle_core::{Record, Seq, ThreadId};
 use crate::fleet::SharedJournal;
 use crate::fleet::delta_row::DeltaRow;
 use crate::fleet::error;
-use crate::fleet::node_log::{GatherOutcome, NotQueued, QueuedAppend};
+use crate::fleet::node_log::{EnqueueError, GatherOutcome, QueuedAppend};
 
 /// Appends records to the node log. Returns `None` if they must go to the thread's rows: they are not
 /// only deltas, or the log is not the one that the thread's row names.
@@ -26,12 +26,12 @@ pub(super) async fn gather(
     let enqueue = || journal.node_log.enqueue(log, append);
     match journal.threads.gather(thread, after, log, &rows, enqueue)? {
         Ok(()) => {}
-        Err(NotQueued::OtherLog) => {
+        Err(EnqueueError::OtherLog) => {
             journal.threads.remove(thread);
             return Some(Err(AppendError::Conflict));
         }
-        Err(NotQueued::Busy) => return None,
-        Err(NotQueued::Full) => {
+        Err(EnqueueError::Busy) => return None,
+        Err(EnqueueError::Full) => {
             let what = "too many deltas wait to be sent to the database".to_owned();
             return Some(Err(AppendError::Unavailable(what)));
         }

@@ -25,7 +25,7 @@ pub(in crate::fleet) struct QueuedAppend {
 
 /// Appends that are sent together, and the caller of each.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct DeltaBatch {
     pub(super) rows: Arc<BatchRows>,
     pub(super) callers: Vec<(ThreadId, oneshot::Sender<GatherOutcome>)>,
 }
@@ -39,7 +39,7 @@ pub(super) struct BatchRows {
     rows: Vec<(i16, Uuid, Arc<DeltaRow>)>,
 }
 
-impl Batch {
+impl DeltaBatch {
     pub(super) fn new(n: i64, appends: Vec<QueuedAppend>, bytes: usize) -> Self {
         let mut rows = Vec::new();
         let mut callers = Vec::with_capacity(appends.len());

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::batch::{Batch, BatchRows};
-use super::{Check, GatherOutcome, LogState, NodeLog, TRIM_BATCHES};
+use super::batch::{BatchRows, DeltaBatch};
+use super::{CounterCheck, GatherOutcome, LogState, NodeLog, TRIM_BATCHES};
 use crate::fleet::SharedJournal;
 use crate::fleet::error::QueryFailure;
 
@@ -26,7 +26,7 @@ const KEEP_BYTES_MAX: usize = 32 << 20;
 
 /// Sends batches until the task is aborted.
 pub(in crate::fleet) async fn send_batches(journal: Arc<SharedJournal>) {
-    let mut sender = Sender::new(journal);
+    let mut sender = BatchSender::new(journal);
     let mut began: Option<Instant> = None;
     loop {
         sender.log().work.notified().await;
@@ -67,7 +67,7 @@ enum LogRow {
 }
 
 /// Sender of the batches of one log at a time.
-struct Sender {
+struct BatchSender {
     journal: Arc<SharedJournal>,
     id: Uuid,
     /// Counter in the log's row, as far as it is known.
@@ -79,7 +79,7 @@ struct Sender {
     dropped: i64,
 }
 
-impl Sender {
+impl BatchSender {
     fn new(journal: Arc<SharedJournal>) -> Self {
         let id = journal.node_log.position().log;
         Self {
@@ -106,7 +106,7 @@ impl Sender {
         if !checks.is_empty() {
             self.check(checks).await;
         }
-        let Some(Batch { rows, callers }) = batch else {
+        let Some(DeltaBatch { rows, callers }) = batch else {
             return;
         };
         let outcome = if self.id == id {
@@ -157,7 +157,7 @@ impl Sender {
     }
 
     /// Compares the counter, and sends the batches again that the database lost.
-    async fn check(&mut self, checks: Vec<Check>) {
+    async fn check(&mut self, checks: Vec<CounterCheck>) {
         let outcome = match self.look().await {
             Ok(LogRow::Open(stored)) => {
                 self.set_counter(stored);
