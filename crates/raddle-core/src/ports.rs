@@ -72,6 +72,10 @@ pub trait Journal: Send + Sync {
     /// failure that the records must survive once this has succeeded: of the process or of power.
     /// Returns the new head. A delta moves the head too, within the epoch of the thread's owner.
     ///
+    /// A node writes to threads that it created, took ([`Journal::take`]), or that no node owns. An
+    /// append to a thread of another node may get `Conflict` although it names the head: the owner's
+    /// deltas may be stored outside the thread, where they could follow that head at any time.
+    ///
     /// An error other than [`AppendError::Unknown`] means that nothing was stored and nothing will
     /// be. If the store cannot tell, as after a broken connection, it returns `Unknown`.
     ///
@@ -89,10 +93,13 @@ pub trait Journal: Send + Sync {
     /// records that the caller had not folded; reads use [`Journal::head`].
     ///
     /// `former` is the owner by the records that the caller folded. It is `None` if that owner
-    /// released the thread, or is the caller's own node.
+    /// released the thread, or is the caller's own node. Each process has a name of its own.
     ///
     /// A store that gathers the deltas of a node outside the thread seals them here, so that no
-    /// delta of `former` is stored later. Elsewhere this is the head.
+    /// delta of `former` is stored later. That ends the deltas of all its threads: each next append
+    /// of such a thread gets [`AppendError::Conflict`]. If another node than `former` owns the thread
+    /// by now, the store returns the head and leaves the thread to that node. Elsewhere this is the
+    /// head.
     fn take<'a>(
         &'a self,
         thread: ThreadId,
@@ -141,7 +148,8 @@ pub trait Journal: Send + Sync {
 
 /// Lists and pages, derived from the records. All of it can be dropped and rebuilt.
 pub trait Pages: Send + Sync {
-    /// Returns a page of threads that pass the filters.
+    /// Returns a page of threads that pass the filters. The head of a thread may lag behind the deltas
+    /// that another node appends to it.
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Page<Summary>, ReadError>>;
 
     /// Returns a page of a thread's turns that count, oldest or newest first.

@@ -5,8 +5,10 @@
 //! besides it. Statements of the same connection are pipelined.
 //!
 //! A commit can survive the loss of power or only that of the process, and that belongs to the
-//! connection: see [`connections::Role`]. A node log, which gathers the deltas of all threads of a node in
-//! one row, does not exist yet: deltas are rows of their thread.
+//! connection: see [`connections::Role`].
+//!
+//! Deltas of all threads of a node are gathered in batches of its [`node_log`]. They follow the head
+//! in the thread's row until the next append moves that head.
 
 mod append;
 mod blobs;
@@ -14,12 +16,13 @@ mod chain;
 mod connection;
 mod connections;
 mod delete;
+mod delta_row;
 mod dial;
 mod error;
 mod event_row;
 mod fork;
-
 mod lists;
+mod node_log;
 mod options;
 mod pages;
 mod read;
@@ -29,9 +32,11 @@ mod segments;
 mod state_cache;
 mod statement;
 mod summary_row;
+mod take;
 mod thread_state;
 mod tls;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use raddle_core::ports::{
@@ -40,7 +45,10 @@ use raddle_core::ports::{
 };
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 
+use tokio::task::AbortHandle;
+
 use connections::Connections;
+use node_log::NodeLog;
 use state_cache::StateCache;
 
 pub use options::FleetOptions;
@@ -49,8 +57,17 @@ pub use report::DatabaseReport;
 /// Journal on PostgreSQL.
 #[derive(Debug)]
 pub struct FleetJournal {
+    shared: Arc<SharedJournal>,
+    /// Tasks of the node log.
+    tasks: [AbortHandle; 2],
+}
+
+/// State of the journal that its tasks share.
+#[derive(Debug)]
+struct SharedJournal {
     connections: Connections,
     threads: StateCache,
+    node_log: NodeLog,
 }
 
 impl FleetJournal {
@@ -69,15 +86,32 @@ impl FleetJournal {
     pub async fn open(options: &FleetOptions) -> Result<Self, ReadError> {
         let connections = Connections::new(options)?;
         connections.migrate().await.map_err(error::read)?;
-        Ok(Self {
+        let shared = Arc::new(SharedJournal {
             connections,
             threads: StateCache::default(),
+            node_log: NodeLog::default(),
+        });
+        let batches = tokio::spawn(node_log::send_batches(Arc::clone(&shared)));
+        let upkeep = node_log::keep_short(Arc::clone(&shared), options.gathered_max);
+        let upkeep = tokio::spawn(upkeep);
+        Ok(Self {
+            shared,
+            tasks: [batches.abort_handle(), upkeep.abort_handle()],
         })
     }
 
     /// Examines a database for its operator, and changes nothing.
     pub async fn examine(options: &FleetOptions) -> Result<DatabaseReport, ReadError> {
         report::report(options).await
+    }
+}
+
+impl Drop for FleetJournal {
+    fn drop(&mut self) {
+        // No append waits any more: it would borrow the journal.
+        for task in &self.tasks {
+            task.abort();
+        }
     }
 }
 
@@ -89,21 +123,25 @@ impl Journal for FleetJournal {
         records: &'a [Record],
         class: Class,
     ) -> BoxFuture<'a, Result<Seq, AppendError>> {
-        Box::pin(append::append(self, thread, after, records, class))
+        Box::pin(append::append(&self.shared, thread, after, records, class))
     }
 
     fn take<'a>(
         &'a self,
         thread: ThreadId,
-        _former: Option<&'a str>,
+        former: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Seq, ReadError>> {
-        // Until deltas are in a node log, raising the fence number is enough: it stops statements
-        // of the former owner that are still on their way.
-        Box::pin(async move { thread_state::take(self, thread).await.map_err(error::read) })
+        Box::pin(async move {
+            let taken = take::take(&self.shared, thread, former).await;
+            taken.map_err(error::read)
+        })
     }
 
     fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>> {
-        Box::pin(async move { thread_state::head(self, thread).await.map_err(error::read) })
+        Box::pin(async move {
+            let head = thread_state::head(&self.shared, thread).await;
+            head.map_err(error::read)
+        })
     }
 
     fn read(
@@ -112,7 +150,7 @@ impl Journal for FleetJournal {
         after: Seq,
         bytes_max: usize,
     ) -> BoxFuture<'_, Result<Vec<Record>, ReadError>> {
-        Box::pin(read::records(self, thread, after, bytes_max))
+        Box::pin(read::records(&self.shared, thread, after, bytes_max))
     }
 
     fn base(
@@ -120,23 +158,23 @@ impl Journal for FleetJournal {
         thread: ThreadId,
         at: Option<Seq>,
     ) -> BoxFuture<'_, Result<Option<Base>, ReadError>> {
-        Box::pin(read::base(self, thread, at))
+        Box::pin(read::base(&self.shared, thread, at))
     }
 
     fn save_base(&self, thread: ThreadId, base: Base) -> BoxFuture<'_, Result<(), AppendError>> {
-        Box::pin(read::save_base(self, thread, base))
+        Box::pin(read::save_base(&self.shared, thread, base))
     }
 
     fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> BoxFuture<'_, Result<Seq, ForkError>> {
-        Box::pin(fork::fork(self, from, at, to))
+        Box::pin(fork::fork(&self.shared, from, at, to))
     }
 
     fn delete(&self, thread: ThreadId) -> BoxFuture<'_, Result<(), AppendError>> {
-        Box::pin(delete::delete(self, thread))
+        Box::pin(delete::delete(&self.shared, thread))
     }
 
     fn forget(&self, thread: ThreadId, head: Seq) -> BoxFuture<'_, Result<(), AppendError>> {
-        Box::pin(delete::forget(self, thread, head))
+        Box::pin(delete::forget(&self.shared, thread, head))
     }
 
     fn timeouts(&self) -> StoreTimeouts {
@@ -146,7 +184,7 @@ impl Journal for FleetJournal {
 
 impl Pages for FleetJournal {
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Page<Summary>, ReadError>> {
-        Box::pin(lists::list(self, query))
+        Box::pin(lists::list(&self.shared, query))
     }
 
     fn turns(
@@ -154,7 +192,7 @@ impl Pages for FleetJournal {
         thread: ThreadId,
         query: PageQuery,
     ) -> BoxFuture<'_, Result<Page<TurnEntry>, ReadError>> {
-        Box::pin(pages::turns(self, thread, query))
+        Box::pin(pages::turns(&self.shared, thread, query))
     }
 
     fn items(
@@ -163,7 +201,7 @@ impl Pages for FleetJournal {
         turn: Option<TurnId>,
         query: PageQuery,
     ) -> BoxFuture<'_, Result<Page<ItemEntry>, ReadError>> {
-        Box::pin(pages::items(self, thread, turn, query))
+        Box::pin(pages::items(&self.shared, thread, turn, query))
     }
 
     fn search(
@@ -171,7 +209,7 @@ impl Pages for FleetJournal {
         text: String,
         query: ListQuery,
     ) -> BoxFuture<'_, Result<Page<Summary>, ReadError>> {
-        Box::pin(lists::search(self, text, query))
+        Box::pin(lists::search(&self.shared, text, query))
     }
 }
 
@@ -182,10 +220,10 @@ impl Blobs for FleetJournal {
         bytes: Vec<u8>,
         media: String,
     ) -> BoxFuture<'_, Result<Blob, AppendError>> {
-        Box::pin(blobs::put(self, thread, bytes, media))
+        Box::pin(blobs::put(&self.shared, thread, bytes, media))
     }
 
     fn get(&self, thread: ThreadId, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
-        Box::pin(blobs::get(self, thread, blob))
+        Box::pin(blobs::get(&self.shared, thread, blob))
     }
 }

@@ -88,6 +88,9 @@ async fn a_delta_moves_the_head(handles: Handles<impl StoreMaker>) {
         assert_eq!(result, Err(AppendError::Conflict));
     }
     assert_eq!(rival.head(stale.thread).await, Ok(script.head));
+    // A node takes a thread before it writes to it.
+    let taken = rival.take(stale.thread, Some("one")).await;
+    assert_eq!(taken, Ok(script.head));
     stale.head = script.head;
     stale.append(rival, vec![delta("i", 1, "b")]).await;
 }
@@ -149,6 +152,7 @@ async fn numbers_may_skip_but_never_fall(handles: Handles<impl StoreMaker>) {
     let result = append(rival, &script, after, &again).await;
     assert_eq!(result, Err(AppendError::Conflict));
     again[0].seq = Seq(20_001);
+    assert_eq!(rival.take(script.thread, Some("one")).await, Ok(after));
     let skipped = append(rival, &script, after, &again).await;
     assert_eq!(skipped, Ok(Seq(20_001)));
     let rest = writer.read(script.thread, after, usize::MAX).await;
@@ -208,7 +212,7 @@ async fn a_lost_answer_is_settled_by_the_head(handles: Handles<impl StoreMaker>)
     // The writer sends the records and does not receive the result.
     let append = writer.append(script.thread, after, &records, Class::Power);
     abandon(append).await;
-    let settled = other.head(script.thread).await.unwrap();
+    let settled = other.take(script.thread, Some("one")).await.unwrap();
     assert!(settled == script.head || settled == after);
     if settled == after {
         // The append may still succeed later, or be sent again; not both.
@@ -251,6 +255,8 @@ async fn taking_a_thread_returns_its_head(handles: Handles<impl StoreMaker>) {
     script.start(writer, "/w").await;
     script.append(writer, vec![item_started("t", "i")]).await;
     for body in [delta("i", 0, "a"), completed("t", "i", "a"), renamed("a")] {
+        let taken = writer.take(thread, Some("one")).await;
+        assert_eq!(taken, Ok(script.head));
         script.append(writer, vec![body]).await;
         // A node may take a thread again, or one that its owner released.
         for former in [Some("one"), Some("one"), None] {
@@ -278,9 +284,11 @@ async fn a_writer_whose_thread_was_taken_gets_a_conflict(handles: Handles<impl S
         let late = append(former, &script, after, &records).await;
         assert_eq!(late, Err(AppendError::Conflict));
     }
-    // A writer that reads the head first is not the owner either, but it is not stale.
+    // The former owner may take it back.
     let rest = former.read(script.thread, after, usize::MAX).await;
     assert_eq!(rest.map(|it| it.len()), Ok(1));
+    let taken = former.take(script.thread, Some("two")).await;
+    assert_eq!(taken, Ok(script.head));
     stale.head = script.head;
     stale.append(former, vec![renamed("known")]).await;
 }

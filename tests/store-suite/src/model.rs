@@ -58,7 +58,9 @@ enum ThreadOp {
     Fork(u8),
     /// The thread is deleted.
     Delete,
-    /// The store is closed and reopened.
+    /// The owner takes the thread again.
+    Take,
+    /// The store is closed and reopened, and all threads are taken.
     Reopen,
 }
 
@@ -108,6 +110,7 @@ fn act() -> impl Strategy<Value = ThreadOp> {
         1 => Just(ThreadOp::Base),
         2 => any::<u8>().prop_map(ThreadOp::Fork),
         1 => Just(ThreadOp::Delete),
+        1 => Just(ThreadOp::Take),
         1 => Just(ThreadOp::Reopen),
     ]
 }
@@ -124,6 +127,15 @@ struct StorePair<M, Reference> {
     opened: u64,
     forks: Vec<ThreadId>,
     bases: Vec<Base>,
+}
+
+async fn fold(journal: &impl Journal, thread: ThreadId) -> Thread {
+    let records = journal.read(thread, Seq::ZERO, usize::MAX).await;
+    let mut folded = Thread::new();
+    for record in records.unwrap_or_default() {
+        folded.apply(&record);
+    }
+    folded
 }
 
 fn head_of(base: Option<&Base>) -> Seq {
@@ -177,12 +189,7 @@ impl<M: StoreMaker, Reference: StoreMaker> StorePair<M, Reference> {
             }
             ThreadOp::Base => {
                 let thread = self.scripts[which].thread;
-                let records = self.reference().read(thread, Seq::ZERO, usize::MAX).await;
-                let mut folded = Thread::new();
-                for record in records.unwrap_or_default() {
-                    folded.apply(&record);
-                }
-                let base = Base::of(&folded);
+                let base = Base::of(&fold(self.reference(), thread).await);
                 self.bases.push(base.clone());
                 let saved = self.store().save_base(thread, base.clone()).await;
                 assert_eq!(saved, self.reference().save_base(thread, base).await);
@@ -216,8 +223,20 @@ impl<M: StoreMaker, Reference: StoreMaker> StorePair<M, Reference> {
             ThreadOp::Reopen => {
                 let maker = self.maker.take().unwrap();
                 self.maker = Some(maker.reopen().await);
+                for which in 0..self.scripts.len() {
+                    self.take(which).await;
+                }
             }
+            ThreadOp::Take => self.take(which).await,
         }
+    }
+
+    async fn take(&self, which: usize) {
+        let thread = self.scripts[which].thread;
+        let folded = fold(self.reference(), thread).await;
+        let taken = self.store().take(thread, folded.owner()).await;
+        let head = self.reference().take(thread, folded.owner()).await;
+        assert_eq!(taken, head);
     }
 
     async fn append(&self, which: usize, after: Seq, records: &[Record]) {

@@ -1,12 +1,15 @@
-//! One append: one statement, which has an effect only if the thread's row is as expected.
+//! One append: one statement, which has an effect only if the thread's row is as expected, or a part of
+//! a batch of the node log.
 
 mod batch;
+mod gather;
 
 use raddle_core::ports::{AppendError, ReadError};
-use raddle_core::{Class, Record, Seq, ThreadId};
+use raddle_core::{Class, Event, Record, RecordBody, Seq, ThreadId};
 
-use super::FleetJournal;
+use super::SharedJournal;
 use super::error::{self, QueryFailure};
+use super::node_log;
 use super::statement::Statement;
 use super::thread_state::{self, RowState, ThreadState, as_i64};
 use crate::records::are_ascending;
@@ -15,9 +18,12 @@ use batch::AppendBatch;
 /// Maximum number of attempts while other nodes take the thread or settle a doubt.
 const ATTEMPTS_MAX: usize = 5;
 
+/// Maximum number of a record.
+const SEQ_MAX: Seq = Seq(i64::MAX as u64);
+
 /// Appends records to a thread.
 pub(super) async fn append(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     thread: ThreadId,
     after: Seq,
     records: &[Record],
@@ -30,23 +36,42 @@ pub(super) async fn append(
     if !are_ascending(after, records) {
         return Err(AppendError::Conflict);
     }
+    if class == Class::Process
+        && let Some(result) = gather::gather(journal, thread, after, records).await
+    {
+        return result;
+    }
+    let limit = journal.connections.statement_max();
+    let resolved = journal.node_log.resolve(thread, limit).await;
+    resolved.map_err(error::repeatable)?;
+    if records.iter().any(is_owned) {
+        let begun = node_log::begin(journal, thread).await;
+        begun.map_err(error::repeatable)?;
+    }
+    // Before the state: deltas that another caller appends later are in later batches.
+    let position = journal.node_log.position();
     let mut expected = journal.threads.get(thread);
     // Without records there is no statement that would compare the cached state.
-    expected.take_if(|it| it.head != after || records.is_empty());
+    expected.take_if(|it| it.newest() != after || records.is_empty());
     for _ in 0..ATTEMPTS_MAX {
         let state = match expected.take() {
             Some(cached) => cached,
             None => load(journal, thread).await?,
         };
-        if state.head != after {
+        if state.newest() != after {
             return Err(AppendError::Conflict);
         }
         let Some(last) = records.last() else {
             return Ok(after);
         };
-        let batch = AppendBatch::new(journal, thread, &state, records).await?;
+        if state.writer.is_some_and(|writer| writer != position.log) {
+            // The other log may have deltas after this head at any time.
+            return Err(AppendError::Conflict);
+        }
+        let batch = AppendBatch::new(journal, thread, &state, records, position).await?;
         if run(journal, thread, &state, &batch, class).await? {
-            journal.threads.put(thread, batch.state);
+            let (state, node_log) = (batch.state, &journal.node_log);
+            journal.threads.moved(thread, state, node_log, position);
             return Ok(last.seq);
         }
         // Another node took the thread or wrote to it, or the id began anew.
@@ -64,8 +89,47 @@ pub(super) async fn append(
     Err(AppendError::Unavailable(what))
 }
 
+fn is_owned(record: &Record) -> bool {
+    matches!(&record.body, RecordBody::Event(event) if matches!(**event, Event::Owned(_)))
+}
+
+/// Copies the deltas that only the node log has to rows of the thread.
+pub(super) async fn flush(journal: &SharedJournal, thread: ThreadId) -> Result<(), AppendError> {
+    if journal.threads.is_in_doubt(thread) {
+        let settled = thread_state::settle(journal, thread).await;
+        settled.map_err(error::repeatable)?;
+    }
+    let limit = journal.connections.statement_max();
+    let resolved = journal.node_log.resolve(thread, limit).await;
+    resolved.map_err(error::repeatable)?;
+    let position = journal.node_log.position();
+    let state = match journal.threads.get(thread) {
+        Some(cached) => cached,
+        None => {
+            // The database may have lost batches that are still in memory.
+            let confirmed = journal.node_log.confirm(thread, limit).await;
+            confirmed.map_err(error::repeatable)?;
+            load(journal, thread).await?
+        }
+    };
+    let is_ours = state.row_state == RowState::Live && state.writer == Some(position.log);
+    if !is_ours || state.gathered.is_empty() {
+        journal.node_log.release(thread, position, false);
+        return Ok(());
+    }
+    let batch = AppendBatch::new(journal, thread, &state, &[], position).await?;
+    if run(journal, thread, &state, &batch, Class::Process).await? {
+        let (cache, node_log) = (&journal.threads, &journal.node_log);
+        cache.flushed(thread, &state, &batch.state, node_log, position);
+    } else {
+        // Another append moved the head, or another node took the thread.
+        journal.threads.remove(thread);
+    }
+    Ok(())
+}
+
 /// Returns the state of a thread from the database.
-async fn load(journal: &FleetJournal, thread: ThreadId) -> Result<ThreadState, AppendError> {
+async fn load(journal: &SharedJournal, thread: ThreadId) -> Result<ThreadState, AppendError> {
     let loaded = thread_state::load(journal, thread).await;
     match loaded.map_err(error::repeatable)? {
         Ok(state) => Ok(state),
@@ -76,16 +140,17 @@ async fn load(journal: &FleetJournal, thread: ThreadId) -> Result<ThreadState, A
 
 /// Runs the statement. Returns whether it had an effect.
 async fn run(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     thread: ThreadId,
     state: &ThreadState,
     batch: &AppendBatch,
     class: Class,
 ) -> Result<bool, AppendError> {
     let before = ExpectedRow::of(thread, state);
+    let deltas = batch.deltas();
     let mut statement = Statement::default();
     before.fence(&mut statement, state, batch);
-    batch.write(&mut statement);
+    batch.write(&mut statement, &deltas);
     statement.push(" SELECT 1 FROM moved");
     let connection = match class {
         Class::Power => journal.connections.events(thread),
@@ -138,11 +203,15 @@ impl<'a> ExpectedRow<'a> {
         let head = statement.bind(&batch.head);
         let tail = statement.bind(&batch.tail);
         let link = statement.bind(&batch.link);
+        let writer = statement.bind(&batch.state.writer);
+        let owner = statement.bind(&batch.state.owner);
+        let since = statement.bind(&batch.state.since);
         if state.row_state == RowState::Live {
             let (after, linked) = (statement.bind(&self.head), statement.bind(&self.link));
             statement.push(&format!(
                 "WITH moved AS (
-                     UPDATE threads SET head = {head}, tail = {tail}, link = {link}
+                     UPDATE threads SET head = {head}, tail = {tail}, link = {link},
+                         writer = {writer}, owner = {owner}, since = {since}
                      WHERE id = {id} AND head = {after} AND log = {log} AND link = {linked}
                          AND fence = {fence} AND live
                      RETURNING log)"
@@ -151,11 +220,15 @@ impl<'a> ExpectedRow<'a> {
             let family = statement.bind(&state.family);
             statement.push(&format!(
                 "WITH moved AS (
-                     INSERT INTO threads AS t (id, log, live, head, tail, link, fence, family)
-                     VALUES ({id}, {log}, true, {head}, {tail}, {link}, {fence}, {family})
+                     INSERT INTO threads AS t
+                         (id, log, live, head, tail, link, fence, family, writer, owner, since)
+                     VALUES ({id}, {log}, true, {head}, {tail}, {link}, {fence}, {family},
+                         {writer}, {owner}, {since})
                      ON CONFLICT (id) DO UPDATE
                          SET log = excluded.log, live = true, head = excluded.head,
-                             tail = excluded.tail, link = excluded.link, family = excluded.family
+                             tail = excluded.tail, link = excluded.link, family = excluded.family,
+                             writer = excluded.writer, owner = excluded.owner,
+                             since = excluded.since
                          WHERE NOT t.live AND t.fence = excluded.fence
                      RETURNING log)"
             ));

@@ -7,7 +7,7 @@ use raddle_core::ports::{AppendError, ReadError};
 use raddle_core::{Blob, Record, RecordBody, ThreadId};
 use uuid::Uuid;
 
-use super::FleetJournal;
+use super::SharedJournal;
 use super::error;
 use super::event_row;
 use super::statement::Statement;
@@ -19,7 +19,7 @@ const BYTES_PER_SECOND_MIN: u64 = 4 << 20;
 
 /// Stores a blob for the family of a thread. The family of a missing thread is its own id.
 pub(super) async fn put(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     thread: ThreadId,
     bytes: Vec<u8>,
     media: String,
@@ -47,7 +47,7 @@ pub(super) async fn put(
 
 /// Returns the bytes of a blob of a thread's family.
 pub(super) async fn get(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     thread: ThreadId,
     blob: Blob,
 ) -> Result<Vec<u8>, ReadError> {
@@ -81,7 +81,7 @@ pub(super) struct BlobUses {
 /// Looks up the blobs that records name. A foreign key rejects the append if one vanishes before it
 /// runs.
 pub(super) async fn uses_of(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     thread: ThreadId,
     family: Uuid,
     records: &[Record],

@@ -41,6 +41,8 @@ pub(super) struct Connections {
     dialer: Arc<Dialer>,
     events: Vec<SharedConnection>,
     deltas: SharedConnection,
+    /// Batches of the node log, which wait for no other statement.
+    batches: SharedConnection,
     reads: Vec<SharedConnection>,
     /// Next connection for a read.
     next_read: AtomicUsize,
@@ -57,6 +59,7 @@ impl Connections {
         Ok(Self {
             events: events.collect(),
             deltas: shared(Role::Deltas),
+            batches: shared(Role::Deltas),
             reads: reads.collect(),
             next_read: AtomicUsize::new(0),
             work: Mutex::new(None),
@@ -82,6 +85,16 @@ impl Connections {
 
     pub(super) fn deltas(&self) -> &SharedConnection {
         &self.deltas
+    }
+
+    /// Returns the connection for batches of the node log.
+    pub(super) fn batches(&self) -> &SharedConnection {
+        &self.batches
+    }
+
+    /// Returns the time for one statement.
+    pub(super) fn statement_max(&self) -> Duration {
+        self.dialer.statement_max
     }
 
     pub(super) fn reads(&self) -> &SharedConnection {

@@ -8,7 +8,7 @@ use raddle_core::{Event, Seq, ThreadId};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::FleetJournal;
+use super::SharedJournal;
 use super::error::{self, QueryFailure};
 use super::event_row;
 use super::segments::OF_T;
@@ -23,13 +23,13 @@ const ROWS_MAX: i64 = 2000;
 const LOGS_MAX: usize = 64;
 
 /// Deletes a thread, if it exists.
-pub(super) async fn delete(journal: &FleetJournal, thread: ThreadId) -> Result<(), AppendError> {
+pub(super) async fn delete(journal: &SharedJournal, thread: ThreadId) -> Result<(), AppendError> {
     remove(journal, thread, None).await
 }
 
 /// Deletes a thread if its newest record has a number and marks the deletion.
 pub(super) async fn forget(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     thread: ThreadId,
     head: Seq,
 ) -> Result<(), AppendError> {
@@ -42,7 +42,7 @@ pub(super) async fn forget(
 
 /// Removes the row of a thread, with one exact state if it is named.
 async fn remove(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     thread: ThreadId,
     only: Option<(Seq, Uuid)>,
 ) -> Result<(), AppendError> {
@@ -62,6 +62,7 @@ async fn remove(
         .await;
     removed.map_err(error::append)?;
     journal.threads.remove(thread);
+    journal.node_log.forget(thread);
     // The thread is gone. What follows frees space, and the next deletion resumes it.
     if let Err(failure) = clear(journal).await {
         tracing::warn!(?failure, "rows of deleted threads are removed later");
@@ -71,7 +72,7 @@ async fn remove(
 
 /// Returns the log of a thread whose newest record has a number and marks its deletion.
 async fn find_deleted(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     thread: ThreadId,
     head: Seq,
 ) -> Result<Option<Uuid>, QueryFailure> {
@@ -103,8 +104,9 @@ async fn find_deleted(
 }
 
 /// Removes the rows of logs that are no longer needed, oldest first.
-async fn clear(journal: &FleetJournal) -> Result<(), QueryFailure> {
+async fn clear(journal: &SharedJournal) -> Result<(), QueryFailure> {
     expire_blobs(journal).await?;
+    clear_node_logs(journal).await?;
     for _ in 0..LOGS_MAX {
         let sql = "SELECT id, log FROM removals ORDER BY id LIMIT 1";
         let rows = journal.connections.reads().query(sql, &[]).await?;
@@ -122,7 +124,7 @@ async fn clear(journal: &FleetJournal) -> Result<(), QueryFailure> {
 }
 
 /// Removes the rows of a log that no thread uses, and releases the logs that it shared.
-async fn clear_log(journal: &FleetJournal, log: Uuid) -> Result<(), QueryFailure> {
+async fn clear_log(journal: &SharedJournal, log: Uuid) -> Result<(), QueryFailure> {
     let is_live = "SELECT 1 FROM threads WHERE log = $1 AND live";
     if !journal
         .connections
@@ -161,7 +163,11 @@ async fn clear_log(journal: &FleetJournal, log: Uuid) -> Result<(), QueryFailure
 }
 
 /// Removes some events after a number, the last first. Returns whether there may be more.
-async fn clear_records(journal: &FleetJournal, log: Uuid, upto: i64) -> Result<bool, QueryFailure> {
+async fn clear_records(
+    journal: &SharedJournal,
+    log: Uuid,
+    upto: i64,
+) -> Result<bool, QueryFailure> {
     let sql = "DELETE FROM records WHERE log = $1 AND seq IN (
                    SELECT seq FROM records WHERE log = $1 AND seq > $2
                    ORDER BY seq DESC LIMIT $3)
@@ -173,7 +179,7 @@ async fn clear_records(journal: &FleetJournal, log: Uuid, upto: i64) -> Result<b
 }
 
 /// Removes the uses of blobs after a number, and the blobs without any use.
-async fn clear_blobs(journal: &FleetJournal, log: Uuid, upto: i64) -> Result<(), QueryFailure> {
+async fn clear_blobs(journal: &SharedJournal, log: Uuid, upto: i64) -> Result<(), QueryFailure> {
     let freed = journal.connections.begin().await?;
     let uses = "DELETE FROM blob_uses WHERE log = $1 AND seq > $2 RETURNING family, hash";
     let rows = freed.query(uses, &[&log, &upto]).await?;
@@ -187,8 +193,29 @@ async fn clear_blobs(journal: &FleetJournal, log: Uuid, upto: i64) -> Result<(),
     freed.commit().await
 }
 
+/// Removes sealed node logs in which no thread has deltas. A node that still writes to one is refused,
+/// as by a sealed one.
+async fn clear_node_logs(journal: &SharedJournal) -> Result<(), QueryFailure> {
+    let unused = "SELECT id FROM node_logs WHERE sealed
+                      AND NOT EXISTS (SELECT 1 FROM threads WHERE writer = node_logs.id)
+                  LIMIT 10";
+    let rows = journal.connections.reads().query(unused, &[]).await?;
+    for row in &rows {
+        let log: Uuid = row.get(0);
+        let removal = journal.connections.begin().await?;
+        for sql in [
+            "DELETE FROM node_batches WHERE node_log = $1",
+            "DELETE FROM node_logs WHERE id = $1",
+        ] {
+            removal.query(sql, &[&log]).await?;
+        }
+        removal.commit().await?;
+    }
+    Ok(())
+}
+
 /// Removes some blobs that no record has named for an hour.
-async fn expire_blobs(journal: &FleetJournal) -> Result<(), QueryFailure> {
+async fn expire_blobs(journal: &SharedJournal) -> Result<(), QueryFailure> {
     let old = "SELECT family, hash FROM blobs
                WHERE waiting > 0 AND put_at < now() - interval '1 hour' LIMIT 100";
     let rows = journal.connections.reads().query(old, &[]).await?;

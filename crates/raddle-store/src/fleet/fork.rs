@@ -5,8 +5,10 @@ use raddle_core::ports::{AppendError, ForkError, ReadError, Summary};
 use raddle_core::{Seq, ThreadId};
 use uuid::Uuid;
 
-use super::FleetJournal;
+use super::SharedJournal;
+use super::connection::Param;
 use super::connections::Transaction;
+use super::delta_row::{gathered_of_t, lane};
 use super::error::{self, QueryFailure};
 use super::read;
 use super::segments::OF_T;
@@ -19,7 +21,7 @@ const PAGE_BYTES: usize = 1 << 20;
 
 /// Creates the thread `to` with the records of `from` up to a number.
 pub(super) async fn fork(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     from: ThreadId,
     at: Seq,
     to: ThreadId,
@@ -68,7 +70,7 @@ fn unwritten(failure: QueryFailure) -> ForkError {
 
 /// Returns the summary of a thread at a record. The records before it never change.
 async fn summary_at(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     from: ThreadId,
     at: Seq,
 ) -> Result<Option<Summary>, ReadError> {
@@ -102,25 +104,43 @@ async fn run(
     }
     // The lock makes an append or a deletion wait. The statements after it see the thread as it is
     // now.
-    let lock = "SELECT log, head, link, family FROM threads WHERE id = $1 AND live FOR SHARE";
+    let lock = "SELECT log, head, family, writer, since FROM threads
+                WHERE id = $1 AND live FOR SHARE";
     let rows = transaction.query(lock, &[from.as_uuid()]).await;
     let rows = rows.map_err(unread)?;
     let source = rows.first().ok_or(ReadError::NotFound)?;
-    let head = seq(source.get(1));
+    let (before, family): (i64, Uuid) = (source.get(1), source.get(2));
+    let (writer, since): (Option<Uuid>, i64) = (source.get(3), source.get(4));
+    let source: Uuid = source.get(0);
+    let (lane, gathered) = (lane(from), gathered_of_t("$5"));
+    let t = "t AS (SELECT $1::uuid AS log, $2::bigint AS head, $3::uuid AS writer,
+                 $4::bigint AS since)";
+    let newest = format!("WITH {t} SELECT max(d.seq) FROM ({gathered}) AS d");
+    let params: [Param<'_>; 5] = [&source, &before, &writer, &since, &lane];
+    let newest = transaction.query(&newest, &params).await.map_err(unread)?;
+    let newest: Option<i64> = newest.first().and_then(|row| row.get(0));
+    let head = seq(newest.unwrap_or(before));
     if at > head {
         return Err(ForkError::Beyond { head });
     }
-    let (source, family): (Uuid, Uuid) = (source.get(0), source.get(3));
     let log = Uuid::now_v7();
     let last = share(transaction, from, at, log).await?;
     let (tail, link) = match last {
         Some((tail, link)) => (tail, link),
         None => (Seq::ZERO, super::chain::origin(family).to_vec()),
     };
-    let copy = "INSERT INTO deltas (log, seq, at, item, bytes, body)
-                SELECT $1, seq, at, item, bytes, body FROM deltas WHERE log = $2 AND seq <= $3
-                RETURNING seq";
-    let copied = transaction.query(copy, &[&log, &source, &as_i64(at)]).await;
+    let copy = format!(
+        "WITH {t},
+         open AS (
+             SELECT seq, at, item, bytes, body FROM deltas WHERE log = $1
+             UNION ALL {gathered})
+         INSERT INTO deltas (log, seq, at, item, bytes, body)
+         SELECT $6, seq, at, item, bytes, body FROM open WHERE seq <= $7
+         RETURNING seq"
+    );
+    let upto = as_i64(at);
+    let params: [Param<'_>; 7] = [&source, &before, &writer, &since, &lane, &log, &upto];
+    let copied = transaction.query(&copy, &params).await;
     let copied = copied.map_err(unwritten)?;
     let newest = copied.iter().map(|row| seq(row.get(0))).max();
     let head = newest.map_or(tail, |newest| newest.max(tail));

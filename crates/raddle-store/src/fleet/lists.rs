@@ -7,7 +7,7 @@ use raddle_core::ports::{ListOrder, ListQuery, Page, ReadError, Summary};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::FleetJournal;
+use super::SharedJournal;
 use super::error;
 use super::statement::{Statement, storable};
 use super::summary_row;
@@ -27,7 +27,7 @@ const SEARCH_MAX: Duration = Duration::from_millis(100);
 
 /// Returns a page of threads.
 pub(super) async fn list(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     query: ListQuery,
 ) -> Result<Page<Summary>, ReadError> {
     let cursor = ListCursor::parse(&query)?;
@@ -48,7 +48,7 @@ pub(super) async fn list(
 
 /// Returns a page of threads that contain a text.
 pub(super) async fn search(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     text: String,
     query: ListQuery,
 ) -> Result<Page<Summary>, ReadError> {
@@ -69,7 +69,7 @@ pub(super) async fn search(
 
 /// Walk down a list.
 struct Walk<'a> {
-    journal: &'a FleetJournal,
+    journal: &'a SharedJournal,
     query: &'a ListQuery,
     /// Text that a thread must contain, in lower case.
     needle: Option<&'a str>,
@@ -113,8 +113,12 @@ impl Walk<'_> {
 
     fn candidate(&self, row: &Row) -> Result<Candidate, ReadError> {
         let id: Uuid = row.get(0);
-        let summary = summary_row::parse(row.get(1), seq(row.get(2)))?;
-        let key = (summary.time(self.query.order), ThreadId::from(id));
+        let thread = ThreadId::from(id);
+        // Text that another node gathers is not looked up: its head in a list lags.
+        let gathered = self.journal.threads.newest_gathered(thread);
+        let head = gathered.map_or(seq(row.get(2)), |newest| newest.max(seq(row.get(2))));
+        let summary = summary_row::parse(row.get(1), head)?;
+        let key = (summary.time(self.query.order), thread);
         let holds: bool = row.get(3);
         // The columns pass a superset.
         let matches = holds && self.query.matches(&summary);

@@ -18,6 +18,9 @@ pub struct FleetOptions {
     pub read_connections: usize,
     /// Time for one statement; beyond it, its connection is dropped.
     pub statement_max: Duration,
+    /// Time for which text of an open item may be in the log of the node only. Beyond it, the journal
+    /// copies the text to the thread, so that the log stays short.
+    pub gathered_max: Duration,
 }
 
 impl FleetOptions {
@@ -29,6 +32,7 @@ impl FleetOptions {
             event_connections: 6,
             read_connections: 2,
             statement_max: Duration::from_secs(8),
+            gathered_max: Duration::from_secs(30),
         }
     }
 
@@ -47,6 +51,7 @@ impl fmt::Debug for FleetOptions {
             .field("event_connections", &self.event_connections)
             .field("read_connections", &self.read_connections)
             .field("statement_max", &self.statement_max)
+            .field("gathered_max", &self.gathered_max)
             .finish_non_exhaustive()
     }
 }

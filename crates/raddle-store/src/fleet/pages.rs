@@ -7,7 +7,7 @@ use raddle_core::{Event, Seq, ThreadId, Timestamp, TurnEnd, TurnId};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::FleetJournal;
+use super::SharedJournal;
 use super::error::{self, corrupt};
 use super::event_row;
 use super::segments::{SegmentColumns, Segments};
@@ -45,7 +45,7 @@ struct RecordKey {
 
 /// Returns a page of turns.
 pub(super) async fn turns(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     thread: ThreadId,
     query: PageQuery,
 ) -> Result<Page<TurnEntry>, ReadError> {
@@ -74,7 +74,7 @@ pub(super) async fn turns(
 
 /// Returns a page of items.
 pub(super) async fn items(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     thread: ThreadId,
     turn: Option<TurnId>,
     query: PageQuery,
@@ -124,7 +124,7 @@ fn known(events: &Events, seq: Seq) -> Result<&(Timestamp, Event), ReadError> {
 
 /// Scan over the live records of a thread, from the end of the previous page.
 struct Scan<'a> {
-    journal: &'a FleetJournal,
+    journal: &'a SharedJournal,
     segments: Segments,
     /// Half-open ranges of record numbers, in the order of the scan.
     spans: Vec<(Seq, Seq)>,
@@ -134,7 +134,7 @@ struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     async fn new(
-        journal: &'a FleetJournal,
+        journal: &'a SharedJournal,
         thread: ThreadId,
         query: &PageQuery,
     ) -> Result<Self, ReadError> {

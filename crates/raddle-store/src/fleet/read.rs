@@ -4,8 +4,9 @@ use raddle_core::ports::{AppendError, ReadError};
 use raddle_core::{Base, Delta, Record, RecordBody, Seq, ThreadId, Timestamp};
 use tokio_postgres::Row;
 
-use super::FleetJournal;
+use super::SharedJournal;
 use super::chain::{self, Link};
+use super::delta_row::{gathered_of_t, lane};
 use super::error::{self, corrupt};
 use super::event_row;
 use super::segments::OF_T;
@@ -25,7 +26,7 @@ const LEVEL: i32 = 1;
 
 /// Returns the records after a number.
 pub(super) async fn records(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     thread: ThreadId,
     after: Seq,
     bytes_max: usize,
@@ -58,15 +59,18 @@ struct RecordPage {
 
 /// Reads a page by one statement, so that all of it is of one moment.
 async fn page(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     thread: ThreadId,
     after: Seq,
     bytes_max: usize,
     is_first: bool,
 ) -> Result<RecordPage, ReadError> {
+    let gathered = gathered_of_t("$6");
     let sql = format!(
-        "WITH t AS (SELECT log, head, tail, link, family FROM threads WHERE id = $1 AND live),
+        "WITH t AS (SELECT log, head, tail, link, family, writer, since FROM threads
+             WHERE id = $1 AND live),
          segment AS ({OF_T}),
+         gathered AS ({gathered}),
          found AS (
              SELECT it.* FROM segment JOIN LATERAL (
                  SELECT seq, at, form, bytes, link, body FROM records
@@ -76,7 +80,10 @@ async fn page(
              UNION ALL
              SELECT it.* FROM t JOIN LATERAL (
                  SELECT seq, at, NULL::smallint, bytes + {DELTA_BYTES}, NULL::bytea, body
-                 FROM deltas WHERE log = t.log AND seq > $2 ORDER BY seq LIMIT $4) AS it ON true),
+                 FROM deltas WHERE log = t.log AND seq > $2 ORDER BY seq LIMIT $4) AS it ON true
+             UNION ALL
+             SELECT seq, at, NULL::smallint, bytes + {DELTA_BYTES}, NULL::bytea, body
+             FROM gathered WHERE seq > $2),
          weighed AS (
              SELECT found.*, sum(bytes) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) AS total,
                  row_number() OVER (ORDER BY seq) AS place
@@ -88,7 +95,7 @@ async fn page(
                      AND seq BETWEEN segment.first AND segment.upto
                  ORDER BY seq DESC LIMIT 1) AS it ON true
              ORDER BY it.seq DESC LIMIT 1)
-         SELECT t.head, t.tail, t.link, t.family, (SELECT link FROM before),
+         SELECT greatest(t.head, (SELECT max(seq) FROM gathered)), t.tail, t.link, t.family, (SELECT link FROM before),
              w.seq, w.at, w.form, w.bytes, w.link, w.body, (SELECT count(*) FROM weighed)
          FROM t LEFT JOIN weighed w ON w.total <= $3 OR (w.place = 1 AND $5)
          ORDER BY w.seq"
@@ -100,7 +107,17 @@ async fn page(
     let rows = journal
         .connections
         .reads()
-        .query(&sql, &[id, &as_i64(after), &bytes, &ROWS_MAX, &is_first])
+        .query(
+            &sql,
+            &[
+                id,
+                &as_i64(after),
+                &bytes,
+                &ROWS_MAX,
+                &is_first,
+                &lane(thread),
+            ],
+        )
         .await;
     let rows = rows.map_err(error::read)?;
     let first = rows.first().ok_or(ReadError::NotFound)?;
@@ -198,7 +215,7 @@ fn delta(number: Seq, body: &[u8]) -> Result<RecordBody, ReadError> {
 /// Returns the newest base of a thread whose head is not above a number. A fork may have bases of its
 /// own for records that it shares. One that cannot be read is skipped, because it is only a shortcut.
 pub(super) async fn base(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     thread: ThreadId,
     at: Option<Seq>,
 ) -> Result<Option<Base>, ReadError> {
@@ -230,7 +247,7 @@ fn open_base(body: &[u8]) -> Option<Base> {
 
 /// Stores a base, unless the thread is gone.
 pub(super) async fn save_base(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     thread: ThreadId,
     base: Base,
 ) -> Result<(), AppendError> {

@@ -22,8 +22,34 @@ const FIRST: &str = "
         tail   bigint NOT NULL,           -- newest event
         link   bytea NOT NULL,            -- of that event
         fence  bigint NOT NULL,           -- rises when a node takes the thread or settles a doubt
-        family uuid NOT NULL              -- the thread from which all its forks descend
+        family uuid NOT NULL,             -- the thread from which all its forks descend
+        writer uuid,                      -- node log that may have deltas after the head
+        owner  text,                      -- node that appends to that log
+        since  bigint NOT NULL DEFAULT 0  -- batches of it up to this one have no deltas after the head
     ) WITH (fillfactor = 70);
+    CREATE INDEX threads_writer ON threads (writer) WHERE writer IS NOT NULL;
+    -- Logs in which nodes gather the deltas of their threads. A batch and a seal change the same row.
+    CREATE TABLE node_logs (
+        id     uuid PRIMARY KEY,
+        n      bigint NOT NULL,           -- newest batch
+        sealed boolean NOT NULL           -- true: no batch follows
+    ) WITH (fillfactor = 10);
+    -- Batches: one row for each lane that has deltas. The lane follows from the id of the thread, so a
+    -- reader of one thread skips most deltas of other threads.
+    CREATE TABLE node_batches (
+        node_log uuid NOT NULL,
+        lane     smallint NOT NULL,
+        n        bigint NOT NULL,
+        logs     uuid[] NOT NULL,         -- what follows is one element for each delta
+        seqs     bigint[] NOT NULL,
+        ats      bigint[] NOT NULL,
+        items    text[] NOT NULL,
+        sizes    integer[] NOT NULL,
+        bodies   bytea[] NOT NULL,
+        PRIMARY KEY (node_log, lane, n)
+    ) WITH (toast_tuple_target = 8160);
+    -- The row lives for seconds, so compression costs more than it saves.
+    ALTER TABLE node_batches ALTER bodies SET STORAGE EXTERNAL;
     -- Events. A fork shares rows, which stay when their own thread is deleted.
     CREATE TABLE records (
         log   uuid NOT NULL,

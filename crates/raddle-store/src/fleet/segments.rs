@@ -5,7 +5,7 @@ use raddle_core::ports::ReadError;
 use raddle_core::{Seq, ThreadId};
 use uuid::Uuid;
 
-use super::FleetJournal;
+use super::SharedJournal;
 use super::error::{self, QueryFailure};
 use super::thread_state::{as_i64, seq};
 
@@ -34,7 +34,7 @@ pub(super) struct Segments(Vec<Segment>);
 impl Segments {
     /// Reads the segments of a thread; `None` if it does not exist.
     pub(super) async fn of(
-        journal: &FleetJournal,
+        journal: &SharedJournal,
         thread: ThreadId,
     ) -> Result<Option<Self>, QueryFailure> {
         let sql = "SELECT t.log, parts.taken, parts.first, parts.upto
@@ -69,7 +69,7 @@ impl Segments {
 
     /// Reads the segments of a thread that must exist.
     pub(super) async fn existing(
-        journal: &FleetJournal,
+        journal: &SharedJournal,
         thread: ThreadId,
     ) -> Result<Self, ReadError> {
         let segments = Self::of(journal, thread).await.map_err(error::read)?;

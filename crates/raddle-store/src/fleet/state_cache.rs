@@ -2,17 +2,25 @@
 //! threads about which it is in doubt.
 //!
 //! The cache is never trusted: the statement of an append compares every part of the state that it
-//! relies on.
+//! relies on. A batch of the node log compares none of it, but that the log is not sealed: as long as
+//! a thread's row names that log, no other node writes the thread.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use raddle_core::ThreadId;
+use raddle_core::{Seq, ThreadId};
+use uuid::Uuid;
 
+use super::delta_row::DeltaRow;
+use super::node_log::{EnqueueError, LogPosition, NodeLog};
 use super::thread_state::ThreadState;
 
 /// Maximum number of cached threads.
 const THREADS_MAX: usize = 10_000;
+
+/// Maximum size of the deltas of one thread that only the node log has. Beyond it, the next append
+/// copies them to rows of the thread.
+const GATHERED_BYTES_MAX: usize = 256 << 10;
 
 /// Cached states, and doubts.
 #[derive(Debug, Default)]
@@ -39,6 +47,84 @@ impl StateCache {
         inner.states.insert(thread, state);
     }
 
+    /// Returns the key of a thread's rows, if deltas after a record can go to a node log.
+    pub(super) fn gathers(&self, thread: ThreadId, after: Seq, log: Uuid) -> Option<Uuid> {
+        let inner = self.inner();
+        let state = inner.states.get(&thread)?;
+        let bytes: usize = state.gathered.iter().map(|row| row.weight()).sum();
+        let fits = bytes <= GATHERED_BYTES_MAX;
+        (state.gathers(after, log) && fits).then_some(state.log)
+    }
+
+    /// Adds deltas to the state of a thread if they could be queued for the node log. `None` means
+    /// that they must go to the thread's rows.
+    pub(super) fn gather(
+        &self,
+        thread: ThreadId,
+        after: Seq,
+        log: Uuid,
+        rows: &[Arc<DeltaRow>],
+        enqueue: impl FnOnce() -> Result<(), EnqueueError>,
+    ) -> Option<Result<(), EnqueueError>> {
+        let mut inner = self.inner();
+        let state = inner.states.get_mut(&thread)?;
+        if !state.gathers(after, log) {
+            return None;
+        }
+        let queued = enqueue();
+        if queued.is_ok() {
+            state.gathered.extend_from_slice(rows);
+        }
+        Some(queued)
+    }
+
+    /// Returns the newest delta of a thread that only the node log has.
+    pub(super) fn newest_gathered(&self, thread: ThreadId) -> Option<Seq> {
+        let inner = self.inner();
+        let state = inner.states.get(&thread)?;
+        state.gathered.last().map(|row| row.seq())
+    }
+
+    /// Follows an append that moved the head in the thread's row, and settled or copied all gathered
+    /// deltas up to it. `position` was read before its statement was made.
+    pub(super) fn moved(
+        &self,
+        thread: ThreadId,
+        state: ThreadState,
+        node_log: &NodeLog,
+        position: LogPosition,
+    ) {
+        self.put(thread, state);
+        node_log.release(thread, position, false);
+    }
+
+    /// Follows a flush. Deltas may have been gathered meanwhile.
+    pub(super) fn flushed(
+        &self,
+        thread: ThreadId,
+        before: &ThreadState,
+        after: &ThreadState,
+        node_log: &NodeLog,
+        position: LogPosition,
+    ) {
+        let mut inner = self.inner();
+        let cached = inner.states.get_mut(&thread);
+        let cached = cached.filter(|it| (it.log, it.head) == (before.log, before.head));
+        let mut has_more = false;
+        if let Some(cached) = cached {
+            cached.head = after.head;
+            cached.since = after.since;
+            cached.gathered.retain(|row| row.seq() > after.head);
+            has_more = !cached.gathered.is_empty();
+        }
+        node_log.release(thread, position, has_more);
+    }
+
+    /// Forgets all states.
+    pub(super) fn clear(&self) {
+        self.inner().states.clear();
+    }
+
     pub(super) fn remove(&self, thread: ThreadId) {
         self.inner().states.remove(&thread);
     }
@@ -48,10 +134,11 @@ impl StateCache {
         self.inner().in_doubt.contains(&thread)
     }
 
-    /// Ends the doubt about a thread, by its state.
-    pub(super) fn settle(&self, thread: ThreadId, state: ThreadState) {
-        self.inner().in_doubt.remove(&thread);
-        self.put(thread, state);
+    /// Ends the doubt about a thread.
+    pub(super) fn settle(&self, thread: ThreadId) {
+        let mut inner = self.inner();
+        inner.in_doubt.remove(&thread);
+        inner.states.remove(&thread);
     }
 
     /// Guards a write: unless its outcome becomes known, the thread is in doubt.

@@ -1,12 +1,15 @@
-//! The row of a thread, and how a node takes a thread or settles a doubt about it.
+//! The row of a thread, and how a node settles a doubt about it.
+
+use std::sync::Arc;
 
 use raddle_core::ports::{ReadError, Summary};
 use raddle_core::{Seq, ThreadId};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::FleetJournal;
+use super::SharedJournal;
 use super::chain::{self, Link};
+use super::delta_row::{DeltaRow, gathered_of_t, lane};
 use super::error::{self, QueryFailure};
 use super::summary_row;
 
@@ -16,7 +19,7 @@ pub(super) struct ThreadState {
     pub(super) row_state: RowState,
     /// Key of its own rows.
     pub(super) log: Uuid,
-    /// Newest record.
+    /// Head in the row: the newest record that no node log has.
     pub(super) head: Seq,
     /// Newest event.
     pub(super) tail: Seq,
@@ -27,6 +30,14 @@ pub(super) struct ThreadState {
     pub(super) fence: i64,
     /// The thread from which all its forks descend.
     pub(super) family: Uuid,
+    /// Node log that may have deltas after the head.
+    pub(super) writer: Option<Uuid>,
+    /// Node that appends to that log.
+    pub(super) owner: Option<String>,
+    /// Batches of that log up to this one have no deltas after the head.
+    pub(super) since: i64,
+    /// Deltas after the head, which only the node log has, ascending.
+    pub(super) gathered: Vec<Arc<DeltaRow>>,
     /// Summary, as lists show it.
     pub(super) summary: Option<Summary>,
 }
@@ -42,7 +53,11 @@ pub(super) enum RowState {
     Live,
 }
 
-const COLUMNS: &str = "t.log, t.live, t.head, t.tail, t.link, t.fence, t.family";
+const COLUMNS: &str = "t.log, t.live, t.head, t.tail, t.link, t.fence, t.family, t.writer, t.owner, \
+                       t.since";
+
+/// Index of the column after those of the row.
+const SUMMARY: usize = 10;
 
 impl ThreadState {
     /// Returns the state of a thread without a row.
@@ -56,8 +71,22 @@ impl ThreadState {
             link: chain::origin(id),
             fence: 0,
             family: id,
+            writer: None,
+            owner: None,
+            since: 0,
+            gathered: Vec::new(),
             summary: None,
         }
+    }
+
+    /// Newest record.
+    pub(super) fn newest(&self) -> Seq {
+        self.gathered.last().map_or(self.head, |row| row.seq())
+    }
+
+    /// Whether deltas after a record can go to a node log.
+    pub(super) fn gathers(&self, after: Seq, log: Uuid) -> bool {
+        self.row_state == RowState::Live && self.writer == Some(log) && self.newest() == after
     }
 
     /// Reads the columns of a row, and its summary after them.
@@ -84,12 +113,16 @@ impl ThreadState {
                 link,
                 fence: row.try_get(5)?,
                 family: row.try_get(6)?,
+                writer: row.try_get(7)?,
+                owner: row.try_get(8)?,
+                since: row.try_get(9)?,
+                gathered: Vec::new(),
                 summary: None,
             }))
         };
         let damaged = || error::corrupt(Seq::ZERO, "the thread's row cannot be read");
         let mut state = read().map_err(|_| damaged())?.ok_or_else(damaged)?;
-        let body: Option<&str> = row.try_get(7).map_err(|_| damaged())?;
+        let body: Option<&str> = row.try_get(SUMMARY).map_err(|_| damaged())?;
         if state.row_state == RowState::Live
             && let Some(body) = body
         {
@@ -111,55 +144,68 @@ pub(super) fn seq(number: i64) -> Seq {
 
 /// Reads the state of a thread.
 pub(super) async fn load(
-    journal: &FleetJournal,
+    journal: &SharedJournal,
     thread: ThreadId,
 ) -> Result<Result<ThreadState, ReadError>, QueryFailure> {
     let sql = format!(
-        "SELECT {COLUMNS}, s.body FROM threads t LEFT JOIN summaries s ON s.id = t.id
-         WHERE t.id = $1"
+        "WITH t AS (SELECT * FROM threads WHERE id = $1)
+         SELECT {COLUMNS}, s.body, d.* FROM t LEFT JOIN summaries s ON s.id = t.id
+         LEFT JOIN ({}) AS d ON true ORDER BY d.seq",
+        gathered_of_t("$2")
     );
     let rows = journal
         .connections
         .reads()
-        .query(&sql, &[thread.as_uuid()])
+        .query(&sql, &[thread.as_uuid(), &lane(thread)])
         .await?;
-    Ok(rows.first().map_or_else(
-        || Ok(ThreadState::missing(thread)),
-        |row| ThreadState::of_row(thread, row),
-    ))
+    let Some(first) = rows.first() else {
+        return Ok(Ok(ThreadState::missing(thread)));
+    };
+    let state = ThreadState::of_row(thread, first).and_then(|mut state| {
+        for row in &rows {
+            let delta = DeltaRow::of_row(row, SUMMARY + 1);
+            let delta = delta
+                .map_err(|_| error::corrupt(state.newest().next(), "its text cannot be read"))?;
+            state.gathered.extend(delta.map(Arc::new));
+        }
+        Ok(state)
+    });
+    Ok(state)
+}
+
+/// Reads the state of a thread that damage makes unusable.
+pub(super) async fn load_intact(
+    journal: &SharedJournal,
+    thread: ThreadId,
+) -> Result<ThreadState, QueryFailure> {
+    let state = load(journal, thread).await?;
+    state.map_err(|damage| QueryFailure::Unusable(damage.to_string()))
 }
 
 /// Returns the head of a thread. A read does not settle a doubt: a commit that waits for the standby
 /// no longer is visible, and may vanish with the primary.
-pub(super) async fn head(journal: &FleetJournal, thread: ThreadId) -> Result<Seq, QueryFailure> {
+pub(super) async fn head(journal: &SharedJournal, thread: ThreadId) -> Result<Seq, QueryFailure> {
     if journal.threads.is_in_doubt(thread) {
         return settle(journal, thread).await;
     }
-    let sql = "SELECT head FROM threads WHERE id = $1 AND live";
+    let sql = format!(
+        "WITH t AS (SELECT log, head, writer, since FROM threads WHERE id = $1 AND live)
+         SELECT greatest(t.head, (SELECT max(d.seq) FROM ({}) AS d)) FROM t",
+        gathered_of_t("$2")
+    );
     let rows = journal
         .connections
         .reads()
-        .query(sql, &[thread.as_uuid()])
+        .query(&sql, &[thread.as_uuid(), &lane(thread)])
         .await?;
-    Ok(rows.first().map_or(Seq::ZERO, |row| seq(row.get(0))))
-}
-
-/// Takes a thread: no statement of another node that is on its way has an effect afterwards. The
-/// commit makes everything durable that the head names.
-pub(super) async fn take(journal: &FleetJournal, thread: ThreadId) -> Result<Seq, QueryFailure> {
-    if journal.threads.is_in_doubt(thread) {
-        return settle(journal, thread).await;
-    }
-    let sql = "UPDATE threads SET fence = fence + 1 WHERE id = $1 AND live RETURNING head";
-    let connection = journal.connections.events(thread);
-    let rows = connection.query(sql, &[thread.as_uuid()]).await?;
-    journal.threads.remove(thread);
     Ok(rows.first().map_or(Seq::ZERO, |row| seq(row.get(0))))
 }
 
 /// Settles a doubt by a write. It waits for a statement that is running, and one that is still on
 /// its way has no effect afterwards. Its commit covers everything that it saw.
-pub(super) async fn settle(journal: &FleetJournal, thread: ThreadId) -> Result<Seq, QueryFailure> {
+pub(super) async fn settle(journal: &SharedJournal, thread: ThreadId) -> Result<Seq, QueryFailure> {
+    let limit = journal.connections.statement_max();
+    journal.node_log.resolve(thread, limit).await?;
     let reserved = ThreadState::missing(thread);
     let sql = format!(
         "INSERT INTO threads AS t (id, log, live, head, tail, link, fence, family)
@@ -176,15 +222,16 @@ pub(super) async fn settle(journal: &FleetJournal, thread: ThreadId) -> Result<S
     let row = rows.first().ok_or_else(|| {
         QueryFailure::NotSent("the database returned no row for a thread".to_owned())
     })?;
-    let head = match ThreadState::of_row(thread, row) {
-        Ok(state) => {
-            let head = state.head;
-            journal.threads.settle(thread, state);
-            // The summary is of the statement's snapshot, which may be before the row's.
-            journal.threads.remove(thread);
-            head
-        }
-        Err(error) => return Err(QueryFailure::Unusable(error.to_string())),
-    };
+    let state = ThreadState::of_row(thread, row);
+    let state = state.map_err(|error| QueryFailure::Unusable(error.to_string()))?;
+    let mut head = state.head;
+    if state.writer.is_some() {
+        // The outage that caused the doubt may have lost batches.
+        journal.node_log.confirm(thread, limit).await?;
+        head = load_intact(journal, thread).await?.newest();
+    }
+    // The next append reads the row: the summary is of the statement's snapshot, which may be before
+    // the row's.
+    journal.threads.settle(thread);
     Ok(head)
 }

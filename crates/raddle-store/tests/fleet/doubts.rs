@@ -4,7 +4,7 @@
 use raddle_core::ports::{AppendError, Blobs, ForkError, Journal, ReadError};
 use raddle_core::{Base, Class, Seq, Thread, ThreadId};
 use raddle_store::{FleetJournal, FleetOptions};
-use store_suite::records::{ThreadScript, delta, item_started, owned, renamed, started};
+use store_suite::records::{ThreadScript, delta, item_started, owned, released, renamed, started};
 
 use crate::maker::{open, options};
 use crate::proxy::{Fault, Proxy};
@@ -40,15 +40,16 @@ async fn numbers(journal: &FleetJournal, thread: ThreadId) -> Vec<Seq> {
 
 #[tokio::test]
 async fn a_lost_answer_is_in_doubt_until_the_head_is_read() {
-    for class in [Class::Power, Class::Process] {
-        for (fault, happened) in [(Fault::LoseAnswer, true), (Fault::LoseRequest, false)] {
+    for (fault, happened) in [(Fault::LoseAnswer, true), (Fault::LoseRequest, false)] {
+        // The thread is released, so no node log gathers its deltas.
+        for (body, class) in [
+            (renamed("lost"), Class::Power),
+            (delta("i", 1, "lost"), Class::Process),
+        ] {
             let (proxy, journal, _) = behind_proxy().await;
             let mut script = with_text(&journal).await;
+            script.append(&journal, vec![released()]).await;
             let (after, before) = (script.head, numbers(&journal, script.thread).await);
-            let body = match class {
-                Class::Power => renamed("lost"),
-                Class::Process => delta("i", 1, "lost"),
-            };
             let records = script.clone().records(vec![body]);
             proxy.arm(fault, "lost");
             let lost = journal.append(script.thread, after, &records, class).await;

@@ -48,6 +48,8 @@ async fn a_newer_layout_is_refused() {
     assert!(matches!(refused, Err(AppendError::Newer(_))), "{refused:?}");
     server::sql(layout(1)).await;
     let journal = open(&options).await;
+    let taken = journal.take(script.thread, Some("one")).await;
+    assert_eq!(taken, Ok(script.head));
     script.append(&journal, vec![renamed("next")]).await;
 }
 

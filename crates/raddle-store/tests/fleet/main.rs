@@ -9,6 +9,7 @@ mod doubts;
 mod durability;
 mod layout;
 mod maker;
+mod node_log;
 mod proxy;
 mod server;
 mod suite;

@@ -18,12 +18,22 @@ fn run(verb: &str, folder: &Path, arguments: &[&str]) -> String {
         .arg(verb)
         .arg(folder)
         .args(arguments)
+        .env("PG_BASE_PORT", base_port(verb).to_string())
         .stdin(Stdio::null())
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{verb} {arguments:?}: {errors}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Returns the first port that a new server tries. Servers that start at the same moment would choose
+/// the same one.
+fn base_port(verb: &str) -> u32 {
+    match verb {
+        "single" => 28_000 + std::process::id() % 1000 * 20,
+        _ => 27_400,
+    }
 }
 
 /// The server that tests share, and the lock that keeps it.

@@ -1,23 +1,23 @@
 //! Rows that an append adds, and the state of the thread after it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use raddle_core::ports::{AppendError, Summary};
-use raddle_core::{Delta, Event, ItemId, Record, RecordBody, Seq, ThreadId};
+use raddle_core::{Event, ItemId, Record, RecordBody, Seq, ThreadId};
 
-use crate::fleet::FleetJournal;
+use crate::fleet::SharedJournal;
 use crate::fleet::blobs::{self, BlobUses};
 use crate::fleet::chain;
+use crate::fleet::delta_row::{DeltaColumns, DeltaRow};
 use crate::fleet::event_row;
+use crate::fleet::node_log::LogPosition;
 use crate::fleet::pages::MarkKind;
 use crate::fleet::statement::{Statement, storable};
 use crate::fleet::summary_row::{self, SummaryRow};
 use crate::fleet::thread_state::{RowState, ThreadState, as_i64};
 use crate::records::item_of;
 use crate::text::searchable;
-
-/// Maximum number of a record.
-const SEQ_MAX: Seq = Seq(i64::MAX as u64);
 
 /// Rows of an append, as columns.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct AppendBatch {
     pub(super) tail: i64,
     pub(super) link: Vec<u8>,
     events: EventColumns,
-    deltas: DeltaColumns,
+    deltas: Vec<Arc<DeltaRow>>,
     /// Items whose stored deltas are deleted.
     settled: Vec<String>,
     marks: MarkColumns,
@@ -44,15 +44,6 @@ struct EventColumns {
     form: Vec<i16>,
     bytes: Vec<i32>,
     link: Vec<Vec<u8>>,
-    body: Vec<Vec<u8>>,
-}
-
-#[derive(Debug, Default)]
-struct DeltaColumns {
-    seq: Vec<i64>,
-    at: Vec<i64>,
-    item: Vec<String>,
-    bytes: Vec<i32>,
     body: Vec<Vec<u8>>,
 }
 
@@ -79,14 +70,16 @@ enum SummaryChange {
 }
 
 impl AppendBatch {
-    /// Encodes the records. Looks up the blobs that they name.
+    /// Encodes the records. Looks up the blobs that they name. Gathered deltas that they do not settle
+    /// become rows. `position` is the end of the node log before the state was looked up.
     pub(super) async fn new(
-        journal: &FleetJournal,
+        journal: &SharedJournal,
         thread: ThreadId,
         before: &ThreadState,
         records: &[Record],
+        position: LogPosition,
     ) -> Result<Self, AppendError> {
-        if records.last().is_some_and(|last| last.seq > SEQ_MAX) {
+        if records.last().is_some_and(|last| last.seq > super::SEQ_MAX) {
             let what = "the thread has used all its record numbers; fork it to continue";
             return Err(AppendError::Full(what.to_owned()));
         }
@@ -94,13 +87,15 @@ impl AppendBatch {
         let mut batch = Self {
             state: ThreadState {
                 row_state: RowState::Live,
+                head: before.newest(),
+                gathered: Vec::new(),
                 ..before.clone()
             },
             head: 0,
             tail: 0,
             link: Vec::new(),
             events: EventColumns::default(),
-            deltas: DeltaColumns::default(),
+            deltas: Vec::new(),
             settled: Vec::new(),
             marks: MarkColumns::default(),
             texts: TextColumns::default(),
@@ -109,19 +104,28 @@ impl AppendBatch {
         };
         let settled = settled(records);
         batch.settled = settled.keys().map(|item| storable(item.as_str())).collect();
+        let is_settled = |row: &&Arc<DeltaRow>| batch.settled.contains(&row.item);
+        let unsettled = before.gathered.iter().filter(|row| !is_settled(row));
+        batch.deltas = unsettled.cloned().collect();
         for record in records {
             batch.state.head = record.seq;
             match &record.body {
-                RecordBody::Event(event) => batch.event(record, event)?,
+                RecordBody::Event(event) => {
+                    batch.event(record, event)?;
+                    batch.own(event, position);
+                }
                 // A delta that the same append settles later is not worth a row.
                 RecordBody::Delta(delta)
                     if settled.get(&delta.item).is_none_or(|at| *at < record.seq) =>
                 {
-                    batch.delta(record, delta)?;
+                    batch.deltas.push(Arc::new(DeltaRow::new(record, delta)?));
                 }
                 RecordBody::Delta(_) => {}
             }
             Summary::fold(&mut batch.state.summary, record);
+        }
+        if batch.state.writer == Some(position.log) {
+            batch.state.since = position.newest;
         }
         batch.head = as_i64(batch.state.head);
         batch.tail = as_i64(batch.state.tail);
@@ -170,14 +174,19 @@ impl AppendBatch {
         }
     }
 
-    fn delta(&mut self, record: &Record, delta: &Delta) -> Result<(), AppendError> {
-        let body = serde_json::to_vec(delta).map_err(|error| unwritable(&error))?;
-        self.deltas.seq.push(as_i64(record.seq));
-        self.deltas.at.push(record.at.0);
-        self.deltas.item.push(storable(delta.item.as_str()));
-        self.deltas.bytes.push(as_i32(body.len()));
-        self.deltas.body.push(body);
-        Ok(())
+    /// Follows the owner of the thread: only its deltas go to a node log.
+    fn own(&mut self, event: &Event, position: LogPosition) {
+        match event {
+            Event::Owned(it) => {
+                self.state.writer = Some(position.log);
+                self.state.owner = Some(storable(&it.node));
+            }
+            Event::Released {} => {
+                self.state.writer = None;
+                self.state.owner = None;
+            }
+            _ => {}
+        }
     }
 
     fn list(&mut self, thread: ThreadId, before: &ThreadState) {
@@ -191,10 +200,15 @@ impl AppendBatch {
         };
     }
 
+    /// Returns the rows of deltas.
+    pub(super) fn deltas(&self) -> DeltaColumns<'_> {
+        self.deltas.iter().map(|row| &**row).collect()
+    }
+
     /// Adds the rows to a statement. They are written only if it moved the thread's row.
-    pub(super) fn write<'a>(&'a self, statement: &mut Statement<'a>) {
+    pub(super) fn write<'a>(&'a self, statement: &mut Statement<'a>, deltas: &'a DeltaColumns<'a>) {
         self.events.write(statement);
-        self.deltas.write(statement);
+        deltas.write(statement);
         if !self.settled.is_empty() {
             // Rows of this statement are not visible to it, and stay.
             let items = statement.bind(&self.settled);
@@ -236,22 +250,6 @@ impl EventColumns {
                  SELECT moved.log, it.* FROM moved, unnest({seq}::bigint[], {at}::bigint[],
                      {form}::smallint[], {bytes}::integer[], {link}::bytea[], {body}::bytea[])
                      AS it)"
-        ));
-    }
-}
-
-impl DeltaColumns {
-    fn write<'a>(&'a self, statement: &mut Statement<'a>) {
-        if self.seq.is_empty() {
-            return;
-        }
-        let (seq, at) = (statement.bind(&self.seq), statement.bind(&self.at));
-        let (item, bytes) = (statement.bind(&self.item), statement.bind(&self.bytes));
-        let body = statement.bind(&self.body);
-        statement.push(&format!(
-            ", pieces AS (INSERT INTO deltas (log, seq, at, item, bytes, body)
-                 SELECT moved.log, it.* FROM moved, unnest({seq}::bigint[], {at}::bigint[],
-                     {item}::text[], {bytes}::integer[], {body}::bytea[]) AS it)"
         ));
     }
 }

@@ -1,6 +1,6 @@
 //! Compares the speed of the local journal with bare SQLite, in one run on one disk.
 //!
-//! `cargo run --release -p raddle-store --example measure -- FOLDER` writes into new folders under
+//! `cargo run --release -p raddle-store --example local_measure -- FOLDER` writes into new folders under
 //! FOLDER (by default the system's temporary folder) and removes them again. Further arguments
 //! (`power`, `group`, `deltas`, `turns`) select measurements. Both sides are measured alternately,
 //! so that other load affects both alike.
