@@ -411,6 +411,13 @@ async fn an_append_whose_caller_left_is_in_doubt() {
 #[tokio::test]
 async fn batches_are_deleted_once_their_items_are_complete() {
     let (one, two, mut script, tables) = two_nodes().await;
+    // Text of an open item stays, and holds the batches of its lane only.
+    let lane = |thread: ThreadId| thread.as_uuid().as_bytes()[15] % 16;
+    let mut open_item = with_item(&one).await;
+    while lane(open_item.thread) == lane(script.thread) {
+        open_item = with_item(&one).await;
+    }
+    open_item.append(&one, vec![delta("i", 0, "a")]).await;
     for turn in 0..3 {
         let item = format!("i{turn}");
         script.append(&one, vec![item_started("t", &item)]).await;
@@ -429,6 +436,8 @@ async fn batches_are_deleted_once_their_items_are_complete() {
         let is_text = |body: &RecordBody| matches!(body, RecordBody::Delta(_));
         // The piece of the first item is there, because that is open, and those of the last.
         assert_eq!(records.iter().filter(|it| is_text(&it.body)).count(), 3);
+        let open_item = (open_item.thread, whole(&open_item));
+        assert_eq!(numbers(journal, open_item.0).await, open_item.1);
     }
 }
 
