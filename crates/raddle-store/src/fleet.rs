@@ -8,6 +8,7 @@
 //! connection: see [`connections::Role`]. A node log, which gathers the deltas of all threads of a node in
 //! one row, does not exist yet: deltas are rows of their thread.
 
+mod address;
 mod append;
 mod blobs;
 mod chain;
@@ -18,7 +19,6 @@ mod dial;
 mod error;
 mod event_row;
 mod fork;
-
 mod lists;
 mod options;
 mod pages;

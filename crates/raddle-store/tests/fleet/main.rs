@@ -7,6 +7,7 @@
 
 mod doubts;
 mod durability;
+mod hosts;
 mod layout;
 mod maker;
 mod proxy;
