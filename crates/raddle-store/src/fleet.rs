@@ -10,6 +10,7 @@
 
 mod address;
 mod append;
+mod backoff;
 mod blobs;
 mod chain;
 mod connection;
