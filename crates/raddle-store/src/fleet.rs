@@ -24,6 +24,7 @@ mod lists;
 mod options;
 mod pages;
 mod read;
+mod rebuild;
 mod schema;
 mod segments;
 mod state_cache;

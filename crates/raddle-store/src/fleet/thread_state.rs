@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::FleetJournal;
 use super::chain::{self, Link};
 use super::error::{self, QueryFailure};
+use super::rebuild;
 use super::summary_row;
 
 /// Everything that an append relies on.
@@ -93,7 +94,8 @@ impl ThreadState {
         if state.row_state == RowState::Live
             && let Some(body) = body
         {
-            state.summary = Some(summary_row::parse(body, state.head)?);
+            // One that cannot be read is rebuilt from the records.
+            state.summary = summary_row::parse(body, state.head).ok();
         }
         Ok(state)
     }
@@ -123,10 +125,14 @@ pub(super) async fn load(
         .reads()
         .query(&sql, &[thread.as_uuid()])
         .await?;
-    Ok(rows.first().map_or_else(
+    let state = rows.first().map_or_else(
         || Ok(ThreadState::missing(thread)),
         |row| ThreadState::of_row(thread, row),
-    ))
+    );
+    match state {
+        Ok(state) => rebuild::summary_of(journal, thread, state).await,
+        damage => Ok(damage),
+    }
 }
 
 /// Returns the head of a thread. A read does not settle a doubt: a commit that waits for the standby
@@ -160,6 +166,7 @@ pub(super) async fn take(journal: &FleetJournal, thread: ThreadId) -> Result<Seq
 /// Settles a doubt by a write. It waits for a statement that is running, and one that is still on
 /// its way has no effect afterwards. Its commit covers everything that it saw.
 pub(super) async fn settle(journal: &FleetJournal, thread: ThreadId) -> Result<Seq, QueryFailure> {
+    let doubts = journal.threads.doubts();
     let reserved = ThreadState::missing(thread);
     let sql = format!(
         "INSERT INTO threads AS t (id, log, live, head, tail, link, fence, family)
@@ -176,15 +183,10 @@ pub(super) async fn settle(journal: &FleetJournal, thread: ThreadId) -> Result<S
     let row = rows.first().ok_or_else(|| {
         QueryFailure::NotSent("the database returned no row for a thread".to_owned())
     })?;
-    let head = match ThreadState::of_row(thread, row) {
-        Ok(state) => {
-            let head = state.head;
-            journal.threads.settle(thread, state);
-            // The summary is of the statement's snapshot, which may be before the row's.
-            journal.threads.remove(thread);
-            head
-        }
-        Err(error) => return Err(QueryFailure::Unusable(error.to_string())),
-    };
-    Ok(head)
+    let state = ThreadState::of_row(thread, row);
+    let state = state.map_err(|error| QueryFailure::Unusable(error.to_string()))?;
+    // The next append reads the row: the summary is of the statement's snapshot, which may be before
+    // the row's.
+    journal.threads.settle(thread, doubts);
+    Ok(state.head)
 }

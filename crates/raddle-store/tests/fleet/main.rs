@@ -9,6 +9,7 @@ mod doubts;
 mod durability;
 mod hosts;
 mod layout;
+mod lists;
 mod maker;
 mod proxy;
 mod server;
