@@ -12,6 +12,7 @@ mod layout;
 mod lists;
 mod maker;
 mod proxy;
+mod races;
 mod server;
 mod suite;
 mod tenants;
