@@ -10,7 +10,9 @@
 //! Deltas of all threads of a node are gathered in batches of its [`node_log`]. They follow the head
 //! in the thread's row until the next append moves that head.
 
+mod address;
 mod append;
+mod backoff;
 mod blobs;
 mod chain;
 mod connection;
@@ -26,6 +28,7 @@ mod node_log;
 mod options;
 mod pages;
 mod read;
+mod rebuild;
 mod report;
 mod schema;
 mod segments;

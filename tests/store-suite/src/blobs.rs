@@ -18,6 +18,7 @@ suite!(blobs:
     a_blob_that_was_put_again_waits_for_its_reference,
     a_fork_preserves_the_blobs_that_it_shares,
     a_fork_has_the_blobs_of_its_records,
+    forks_have_the_blobs_that_were_put_for_a_fork_before_it,
 );
 
 async fn bytes_come_back(maker: impl StoreMaker) {
@@ -254,4 +255,37 @@ async fn a_fork_has_the_blobs_of_its_records(maker: impl StoreMaker) {
     drop(other);
     journal.delete(late.thread).await.unwrap();
     check_gone(&maker, late.thread, blob).await;
+}
+
+async fn forks_have_the_blobs_that_were_put_for_a_fork_before_it(maker: impl StoreMaker) {
+    let journal = maker.store();
+    let mut script = ThreadScript::new();
+    script.start(journal, "/w").await;
+    // The other thread has put one of them too.
+    let shared = put(journal, script.thread, 6).await;
+    script
+        .append(journal, vec![record_with_blob(&shared)])
+        .await;
+    let to = ThreadId::mint();
+    assert_eq!(put(journal, to, 6).await, shared);
+    let own = put(journal, to, 7).await;
+    let head = journal.fork(script.thread, script.head, to).await.unwrap();
+    let mut fork = ThreadScript {
+        thread: to,
+        head,
+        now: script.now,
+    };
+    let bodies = [&shared, &own].map(record_with_blob).to_vec();
+    fork.append(journal, bodies).await;
+    let late = fork.fork(journal, fork.head).await;
+    journal.delete(script.thread).await.unwrap();
+    journal.delete(fork.thread).await.unwrap();
+    maker.settle().await;
+    for (blob, byte) in [(&shared, 6), (&own, 7)] {
+        let bytes = journal.get(late.thread, blob.clone()).await;
+        assert_eq!(bytes, Ok(vec![byte; 5000]));
+    }
+    journal.delete(late.thread).await.unwrap();
+    check_gone(&maker, late.thread, shared).await;
+    check_gone(&maker, late.thread, own).await;
 }

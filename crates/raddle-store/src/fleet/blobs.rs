@@ -36,7 +36,7 @@ pub(super) async fn put(
                VALUES (coalesce((SELECT family FROM threads WHERE id = $1), $1), $2, $3, $4, 1,
                    now())
                ON CONFLICT (family, hash) DO UPDATE SET waiting = b.waiting + 1, put_at = now()";
-    let connection = journal.connections.events(thread);
+    let connection = journal.connections.blobs();
     let hash = hash.as_slice();
     let stored = connection
         .query_within(limit, sql, &[thread.as_uuid(), &hash, &form, &body])
@@ -56,7 +56,7 @@ pub(super) async fn get(
     let sql = "SELECT form, body FROM blobs
                WHERE hash = $2
                    AND family IN ($1, (SELECT family FROM threads WHERE id = $1)) LIMIT 1";
-    let connection = journal.connections.reads();
+    let connection = journal.connections.blobs();
     let rows = connection
         .query_within(limit, sql, &[thread.as_uuid(), &hash.as_slice()])
         .await;

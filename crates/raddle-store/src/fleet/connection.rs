@@ -29,6 +29,8 @@ pub(super) struct Connection {
     task: AbortHandle,
     /// Whether the task was told to end. It may take a moment.
     has_ended: AtomicBool,
+    /// Whether the server did not answer in time.
+    has_timed_out: AtomicBool,
     /// Number of warnings that the server sent.
     warnings: Arc<AtomicU64>,
     statements: Mutex<HashMap<String, Statement>>,
@@ -79,6 +81,7 @@ impl Connection {
             client,
             task: task.abort_handle(),
             has_ended: AtomicBool::new(false),
+            has_timed_out: AtomicBool::new(false),
             warnings,
             statements: Mutex::default(),
             statement_max,
@@ -120,9 +123,7 @@ impl Connection {
         let result = match answer {
             Ok(Ok(rows)) => Ok(rows),
             Ok(Err(error)) => Err(QueryFailure::after_sending(&error)),
-            Err(_) => Err(QueryFailure::Lost(format!(
-                "the database did not answer within {limit:?}"
-            ))),
+            Err(_) => Err(self.timed_out(limit)),
         };
         self.conclude(result, warnings)
     }
@@ -137,11 +138,23 @@ impl Connection {
         let answer = tokio::time::timeout(limit, self.client.batch_execute(sql)).await;
         let result = match answer {
             Ok(result) => result.map_err(|error| QueryFailure::after_sending(&error)),
-            Err(_) => Err(QueryFailure::Lost(format!(
-                "the database did not answer within {limit:?}"
-            ))),
+            Err(_) => Err(self.timed_out(limit)),
         };
         self.conclude(result, warnings)
+    }
+
+    /// Whether the connection was dropped because the server did not answer. Only the first call
+    /// returns it.
+    pub(super) fn take_timeout(&self) -> bool {
+        self.has_timed_out.swap(false, Ordering::SeqCst)
+    }
+
+    fn timed_out(&self, limit: Duration) -> QueryFailure {
+        // Other statements of the connection may time out with it.
+        if !self.has_ended.load(Ordering::SeqCst) {
+            self.has_timed_out.store(true, Ordering::SeqCst);
+        }
+        QueryFailure::Lost(format!("the database did not answer within {limit:?}"))
     }
 
     /// Turns a success with a warning into an unknown outcome, and drops a connection that must not

@@ -10,6 +10,7 @@ use raddle_core::ports::ReadError;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio_postgres::Row;
 
+use super::backoff::Backoff;
 use super::connection::{Connection, Param};
 use super::dial::Dialer;
 use super::error::QueryFailure;
@@ -46,7 +47,12 @@ pub(super) struct Connections {
     reads: Vec<SharedConnection>,
     /// Next connection for a read.
     next_read: AtomicUsize,
+    /// Searches, which take longer than other reads.
+    search: SharedConnection,
+    /// Bytes of blobs, behind which no other statement waits.
+    blobs: SharedConnection,
     work: Mutex<Option<Connection>>,
+    work_backoff: Backoff,
 }
 
 impl Connections {
@@ -62,7 +68,10 @@ impl Connections {
             batches: shared(Role::Deltas),
             reads: reads.collect(),
             next_read: AtomicUsize::new(0),
+            search: shared(Role::Reads),
+            blobs: shared(Role::Events),
             work: Mutex::new(None),
+            work_backoff: Backoff::new(dialer.statement_max),
             dialer,
         })
     }
@@ -102,16 +111,32 @@ impl Connections {
         &self.reads[next % self.reads.len()]
     }
 
+    pub(super) fn search(&self) -> &SharedConnection {
+        &self.search
+    }
+
+    pub(super) fn blobs(&self) -> &SharedConnection {
+        &self.blobs
+    }
+
     /// Begins a transaction, alone on its connection.
     pub(super) async fn begin(&self) -> Result<Transaction<'_>, QueryFailure> {
         let mut slot = self.work.lock().await;
         // A connection is put back after a commit only.
         let connection = match slot.take().filter(|it| !it.is_closed()) {
             Some(connection) => connection,
-            None => self.dialer.connect(Role::Work).await.map_err(unsent)?,
+            None => {
+                self.work_backoff.check(Instant::now())?;
+                self.dialer.connect(Role::Work).await.map_err(unsent)?
+            }
         };
         connection.command("BEGIN").await.map_err(unsent)?;
-        Ok(Transaction { slot, connection })
+        let backoff = &self.work_backoff;
+        Ok(Transaction {
+            slot,
+            connection,
+            backoff,
+        })
     }
 }
 
@@ -121,6 +146,7 @@ impl Connections {
 pub(super) struct Transaction<'a> {
     slot: MutexGuard<'a, Option<Connection>>,
     connection: Connection,
+    backoff: &'a Backoff,
 }
 
 impl Transaction<'_> {
@@ -130,14 +156,25 @@ impl Transaction<'_> {
         sql: &str,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, QueryFailure> {
-        self.connection.query(sql, params).await.map_err(unsent)
+        let result = self.connection.query(sql, params).await;
+        self.note_timeout();
+        result.map_err(unsent)
     }
 
     /// Commits, and keeps the connection for the next transaction.
     pub(super) async fn commit(mut self) -> Result<(), QueryFailure> {
-        self.connection.command("COMMIT").await?;
+        let committed = self.connection.command("COMMIT").await;
+        self.note_timeout();
+        committed?;
+        self.backoff.succeeded();
         *self.slot = Some(self.connection);
         Ok(())
+    }
+
+    fn note_timeout(&self) {
+        if self.connection.take_timeout() {
+            self.backoff.timed_out(Instant::now());
+        }
     }
 }
 
@@ -146,6 +183,7 @@ impl Transaction<'_> {
 pub(super) struct SharedConnection {
     dialer: Arc<Dialer>,
     role: Role,
+    backoff: Backoff,
     slot: Mutex<Slot>,
 }
 
@@ -161,6 +199,7 @@ impl SharedConnection {
         Self {
             dialer: Arc::clone(dialer),
             role,
+            backoff: Backoff::new(dialer.statement_max),
             slot: Mutex::default(),
         }
     }
@@ -185,7 +224,13 @@ impl SharedConnection {
         let mut attempts = 1;
         loop {
             let connection = self.connection().await?;
-            match connection.query_within(limit, sql, params).await {
+            let result = connection.query_within(limit, sql, params).await;
+            if result.is_ok() {
+                self.backoff.succeeded();
+            } else if connection.take_timeout() {
+                self.backoff.timed_out(Instant::now());
+            }
+            match result {
                 Err(failure) if failure.is_serialization() && attempts < ATTEMPTS_MAX => {
                     attempts += 1;
                 }
@@ -201,6 +246,7 @@ impl SharedConnection {
             return Ok(Arc::clone(connection));
         }
         slot.connection = None;
+        self.backoff.check(Instant::now())?;
         if let Some((at, failure)) = &slot.failed
             && at.elapsed() < REDIAL_AFTER
         {

@@ -65,6 +65,11 @@ impl QueryFailure {
             || rejection.code == SqlState::T_R_DEADLOCK_DETECTED
     }
 
+    /// Whether the server canceled the statement, which took too long.
+    pub(super) fn is_canceled(&self) -> bool {
+        matches!(self, Self::Rejected(rejection) if rejection.code == SqlState::QUERY_CANCELED)
+    }
+
     /// Whether the connection must not be used again.
     pub(super) fn ends_connection(&self) -> bool {
         match self {
@@ -84,6 +89,12 @@ impl QueryFailure {
 /// Codes after which the statement may have been committed.
 fn is_unclear(code: &SqlState) -> bool {
     code.code().starts_with("08") || *code == SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN
+}
+
+/// Codes that a retry does not change, because of what the statement has: a value that its column
+/// cannot have, or one beyond a limit of the program.
+fn is_unstorable(code: &SqlState) -> bool {
+    code.code().starts_with("22") || code.code().starts_with("54")
 }
 
 /// Codes that a retry does not change: the role may not log in or may not use a table, or the
@@ -124,6 +135,7 @@ pub(super) fn append(failure: QueryFailure) -> AppendError {
         QueryFailure::Rejected(rejection) => match &rejection.code {
             code if *code == SqlState::DISK_FULL => AppendError::Full(rejection.text),
             code if *code == SqlState::FOREIGN_KEY_VIOLATION => blob::missing("of a record"),
+            code if is_unstorable(code) => AppendError::ReadOnly(rejection.text),
             _ => AppendError::Unavailable(rejection.text),
         },
     }
@@ -143,6 +155,9 @@ pub(super) fn read(failure: QueryFailure) -> ReadError {
         QueryFailure::NotSent(what) | QueryFailure::Lost(what) => ReadError::Unavailable(what),
         QueryFailure::Newer(what) => ReadError::Newer(what),
         QueryFailure::Unusable(what) => ReadError::Unusable(what),
+        QueryFailure::Rejected(rejection) if is_unstorable(&rejection.code) => {
+            ReadError::Unusable(format!("the database cannot answer: {}", rejection.text))
+        }
         QueryFailure::Rejected(rejection) => ReadError::Unavailable(rejection.text),
     }
 }
@@ -183,6 +198,24 @@ mod tests {
                 SqlState::T_R_DEADLOCK_DETECTED,
                 AppendError::Unavailable(text()),
                 true,
+                false,
+            ),
+            (
+                SqlState::LOCK_NOT_AVAILABLE,
+                AppendError::Unavailable(text()),
+                false,
+                false,
+            ),
+            (
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                AppendError::ReadOnly(text()),
+                false,
+                false,
+            ),
+            (
+                SqlState::UNTRANSLATABLE_CHARACTER,
+                AppendError::ReadOnly(text()),
+                false,
                 false,
             ),
             (

@@ -10,14 +10,61 @@ use super::connection::Param;
 use super::connections::Transaction;
 use super::delta_row::{gathered_of_t, lane};
 use super::error::{self, QueryFailure};
-use super::read;
+use super::rebuild::summary_at;
 use super::segments::OF_T;
 use super::statement::Statement;
-use super::summary_row::SummaryRow;
+use super::summary_row::{self, SummaryRow};
 use super::thread_state::{self, RowState, as_i64, seq};
 
-/// Bytes of records that are read at once to rebuild a summary.
-const PAGE_BYTES: usize = 1 << 20;
+/// Maximum number of attempts while the database aborts the transaction in favour of another, or the
+/// thread's id begins anew.
+const ATTEMPTS_MAX: usize = 5;
+
+/// Reason why an attempt to fork did not succeed.
+enum Failure {
+    Fork(ForkError),
+    /// A statement that reads failed.
+    Read(QueryFailure),
+    /// A statement that writes failed.
+    Write(QueryFailure),
+    /// The thread changed before its row was locked.
+    Changed,
+}
+
+impl From<ForkError> for Failure {
+    fn from(error: ForkError) -> Self {
+        Self::Fork(error)
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        Self::Fork(error.into())
+    }
+}
+
+impl Failure {
+    /// Whether another attempt is due at once.
+    fn is_repeated(&self) -> bool {
+        match self {
+            Self::Fork(_) => false,
+            Self::Read(failure) | Self::Write(failure) => failure.is_serialization(),
+            Self::Changed => true,
+        }
+    }
+
+    fn into_error(self) -> ForkError {
+        match self {
+            Self::Fork(error) => error,
+            Self::Read(failure) => error::read(failure).into(),
+            Self::Write(failure) => error::append(failure).into(),
+            Self::Changed => {
+                let what = "the thread changes again and again".to_owned();
+                AppendError::Unavailable(what).into()
+            }
+        }
+    }
+}
 
 /// Creates the thread `to` with the records of `from` up to a number.
 pub(super) async fn fork(
@@ -26,67 +73,78 @@ pub(super) async fn fork(
     at: Seq,
     to: ThreadId,
 ) -> Result<Seq, ForkError> {
-    let mut state = thread_state::load(journal, from).await.map_err(unread)??;
     if journal.threads.is_in_doubt(from) {
         // Records that may vanish must not be shared.
-        thread_state::settle(journal, from).await.map_err(unread)?;
-        state = thread_state::load(journal, from).await.map_err(unread)??;
+        let settled = thread_state::settle(journal, from).await;
+        settled.map_err(error::read)?;
     }
-    if state.row_state != RowState::Live {
-        return Err(ReadError::NotFound.into());
-    }
-    let summary = if at >= state.head {
-        state.summary
-    } else {
-        summary_at(journal, from, at).await?
-    };
-    let row = summary.map(|it| SummaryRow::new(to, &it));
-    let transaction = journal.connections.begin().await.map_err(unwritten)?;
-    let head = run(&transaction, from, at, to, row.as_ref()).await?;
-    let write = journal.threads.writing(to);
-    match transaction.commit().await {
-        Ok(()) => {
-            write.conclude();
-            Ok(head)
-        }
-        Err(QueryFailure::Lost(what)) => {
-            drop(write);
-            Err(AppendError::Unknown(what).into())
-        }
-        Err(failure) => {
-            write.conclude();
-            Err(unwritten(failure))
+    let mut attempts = 1;
+    loop {
+        match attempt(journal, from, at, to).await {
+            Err(failure) if failure.is_repeated() && attempts < ATTEMPTS_MAX => attempts += 1,
+            result => return result.map_err(Failure::into_error),
         }
     }
 }
 
-fn unread(failure: QueryFailure) -> ForkError {
-    error::read(failure).into()
-}
-
-fn unwritten(failure: QueryFailure) -> ForkError {
-    error::append(failure).into()
-}
-
-/// Returns the summary of a thread at a record. The records before it never change.
-async fn summary_at(
+async fn attempt(
     journal: &SharedJournal,
     from: ThreadId,
     at: Seq,
-) -> Result<Option<Summary>, ReadError> {
-    let base = read::base(journal, from, Some(at)).await?;
-    let mut after = base.as_ref().map_or(Seq::ZERO, |it| it.thread.head());
-    let mut summary = base.and_then(|base| Summary::of(&base.thread));
-    loop {
-        let page = read::records(journal, from, after, PAGE_BYTES).await?;
-        for record in page.iter().take_while(|it| it.seq <= at) {
-            Summary::fold(&mut summary, record);
-        }
-        match page.last() {
-            Some(last) if last.seq < at => after = last.seq,
-            _ => return Ok(summary),
-        }
+    to: ThreadId,
+) -> Result<Seq, Failure> {
+    let past = PastSummary::load(journal, from, at).await?;
+    let transaction = journal.connections.begin().await.map_err(Failure::Write)?;
+    let head = run(&transaction, from, at, to, &past).await?;
+    let write = journal.threads.writing(to);
+    let committed = transaction.commit().await;
+    if !matches!(committed, Err(QueryFailure::Lost(_))) {
+        write.conclude();
     }
+    committed.map_err(Failure::Write)?;
+    Ok(head)
+}
+
+/// Summary of a thread at a record before its newest.
+struct PastSummary {
+    /// Log of the thread, whose records up to that one never change; `None` if the record was the
+    /// newest, or is still to come.
+    log: Option<Uuid>,
+    summary: Option<Summary>,
+}
+
+impl PastSummary {
+    /// Folds the summary, which may take a while, before the thread's row is locked.
+    async fn load(journal: &SharedJournal, from: ThreadId, at: Seq) -> Result<Self, Failure> {
+        let loaded = thread_state::load(journal, from).await;
+        let state = loaded.map_err(Failure::Read)??;
+        if state.row_state != RowState::Live {
+            return Err(ReadError::NotFound.into());
+        }
+        let mut past = Self {
+            log: None,
+            summary: None,
+        };
+        if at < state.head {
+            past.summary = summary_at(journal, from, at).await?;
+            past.log = Some(state.log);
+        }
+        Ok(past)
+    }
+}
+
+/// Returns the summary of a thread whose row is locked.
+async fn summary_of(
+    transaction: &Transaction<'_>,
+    from: ThreadId,
+    head: Seq,
+) -> Result<Option<Summary>, Failure> {
+    let sql = "SELECT body FROM summaries WHERE id = $1";
+    let rows = transaction.query(sql, &[from.as_uuid()]).await;
+    let rows = rows.map_err(Failure::Read)?;
+    let summary = rows.first().map(|row| summary_row::parse(row.get(0), head));
+    // One that cannot be read was rebuilt when the thread was loaded, or is when the fork is.
+    Ok(summary.and_then(Result::ok))
 }
 
 /// Writes the fork, inside a transaction.
@@ -95,19 +153,19 @@ async fn run(
     from: ThreadId,
     at: Seq,
     to: ThreadId,
-    row: Option<&SummaryRow>,
-) -> Result<Seq, ForkError> {
+    past: &PastSummary,
+) -> Result<Seq, Failure> {
     let exists = "SELECT 1 FROM threads WHERE id = $1 AND live";
     let taken = transaction.query(exists, &[to.as_uuid()]).await;
-    if !taken.map_err(unwritten)?.is_empty() {
-        return Err(ForkError::Taken);
+    if !taken.map_err(Failure::Write)?.is_empty() {
+        return Err(ForkError::Taken.into());
     }
     // The lock makes an append or a deletion wait. The statements after it see the thread as it is
     // now.
     let lock = "SELECT log, head, family, writer, since FROM threads
                 WHERE id = $1 AND live FOR SHARE";
     let rows = transaction.query(lock, &[from.as_uuid()]).await;
-    let rows = rows.map_err(unread)?;
+    let rows = rows.map_err(Failure::Read)?;
     let source = rows.first().ok_or(ReadError::NotFound)?;
     let (before, family): (i64, Uuid) = (source.get(1), source.get(2));
     let (writer, since): (Option<Uuid>, i64) = (source.get(3), source.get(4));
@@ -117,12 +175,22 @@ async fn run(
                  $4::bigint AS since)";
     let newest = format!("WITH {t} SELECT max(d.seq) FROM ({gathered}) AS d");
     let params: [Param<'_>; 5] = [&source, &before, &writer, &since, &lane];
-    let newest = transaction.query(&newest, &params).await.map_err(unread)?;
+    let newest = transaction
+        .query(&newest, &params)
+        .await
+        .map_err(Failure::Read)?;
     let newest: Option<i64> = newest.first().and_then(|row| row.get(0));
     let head = seq(newest.unwrap_or(before));
     if at > head {
-        return Err(ForkError::Beyond { head });
+        return Err(ForkError::Beyond { head }.into());
     }
+    let listed = if at >= seq(before) {
+        summary_of(transaction, from, head).await?
+    } else if past.log == Some(source) {
+        past.summary.clone()
+    } else {
+        return Err(Failure::Changed);
+    };
     let log = Uuid::now_v7();
     let last = share(transaction, from, at, log).await?;
     let (tail, link) = match last {
@@ -141,7 +209,7 @@ async fn run(
     let upto = as_i64(at);
     let params: [Param<'_>; 7] = [&source, &before, &writer, &since, &lane, &log, &upto];
     let copied = transaction.query(&copy, &params).await;
-    let copied = copied.map_err(unwritten)?;
+    let copied = copied.map_err(Failure::Write)?;
     let newest = copied.iter().map(|row| seq(row.get(0))).max();
     let head = newest.map_or(tail, |newest| newest.max(tail));
     let begin = "INSERT INTO threads AS t (id, log, live, head, tail, link, fence, family)
@@ -158,16 +226,39 @@ async fn run(
             &[id, &log, &as_i64(head), &as_i64(tail), &link, &family],
         )
         .await;
-    if begun.map_err(unwritten)?.is_empty() {
-        return Err(ForkError::Taken);
+    if begun.map_err(Failure::Write)?.is_empty() {
+        return Err(ForkError::Taken.into());
     }
-    if let Some(row) = row {
+    adopt_blobs(transaction, to, family).await?;
+    if let Some(row) = listed.map(|it| SummaryRow::new(to, &it)) {
         let mut statement = Statement::default();
         row.write(&mut statement, "");
         let listed = transaction.query(&statement.sql, &statement.params).await;
-        listed.map_err(unwritten)?;
+        listed.map_err(Failure::Write)?;
     }
     Ok(head)
+}
+
+/// Moves the blobs that were put for the fork before it existed to the family that it is of, so that
+/// forks of it have them too.
+async fn adopt_blobs(
+    transaction: &Transaction<'_>,
+    to: ThreadId,
+    family: Uuid,
+) -> Result<(), Failure> {
+    let sql = "WITH waiting AS (
+                   DELETE FROM blobs WHERE family = $1 AND family <> $2 AND waiting > 0
+                       AND NOT EXISTS (SELECT 1 FROM blob_uses
+                           WHERE blob_uses.family = blobs.family AND blob_uses.hash = blobs.hash)
+                   RETURNING hash, form, body, waiting, put_at)
+               INSERT INTO blobs AS b (family, hash, form, body, waiting, put_at)
+               SELECT $2, hash, form, body, waiting, put_at FROM waiting
+               ON CONFLICT (family, hash) DO UPDATE
+                   SET waiting = b.waiting + excluded.waiting,
+                       put_at = greatest(b.put_at, excluded.put_at)";
+    let adopted = transaction.query(sql, &[to.as_uuid(), &family]).await;
+    adopted.map_err(Failure::Write)?;
+    Ok(())
 }
 
 /// Shares the events of a thread up to a number with a log. Returns the last of them and its link.
@@ -176,7 +267,7 @@ async fn share(
     from: ThreadId,
     at: Seq,
     log: Uuid,
-) -> Result<Option<(Seq, Vec<u8>)>, ForkError> {
+) -> Result<Option<(Seq, Vec<u8>)>, Failure> {
     let sql = format!(
         "WITH t AS (SELECT log FROM threads WHERE id = $1 AND live),
          segment AS ({OF_T})
@@ -188,7 +279,7 @@ async fn share(
     );
     let id = from.as_uuid();
     let rows = transaction.query(&sql, &[id, &as_i64(at)]).await;
-    let rows = rows.map_err(unread)?;
+    let rows = rows.map_err(Failure::Read)?;
     let Some(row) = rows.first() else {
         return Ok(None);
     };
@@ -201,6 +292,6 @@ async fn share(
          SELECT $2, least(upto, $3), first, log FROM segment WHERE first <= $3"
     );
     let shared = transaction.query(&sql, &[id, &log, &last]).await;
-    shared.map_err(unwritten)?;
+    shared.map_err(Failure::Write)?;
     Ok(Some((seq(last), row.get(1))))
 }

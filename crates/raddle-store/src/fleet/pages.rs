@@ -11,7 +11,7 @@ use super::SharedJournal;
 use super::error::{self, corrupt};
 use super::event_row;
 use super::segments::{SegmentColumns, Segments};
-use super::statement::storable;
+use super::statement::{indexed, storable};
 use super::thread_state::seq;
 use crate::page;
 use crate::records::item_of;
@@ -50,6 +50,11 @@ pub(super) async fn turns(
     query: PageQuery,
 ) -> Result<Page<TurnEntry>, ReadError> {
     let scan = Scan::new(journal, thread, &query).await?;
+    let turns = turns_of(&scan).await;
+    scan.unless_deleted(thread, turns).await
+}
+
+async fn turns_of(scan: &Scan<'_>) -> Result<Page<TurnEntry>, ReadError> {
     let mut places = scan.places(MarkKind::Turn).await?;
     let has_more = places.len() > scan.limit;
     places.truncate(scan.limit);
@@ -80,6 +85,11 @@ pub(super) async fn items(
     query: PageQuery,
 ) -> Result<Page<ItemEntry>, ReadError> {
     let mut scan = Scan::new(journal, thread, &query).await?;
+    let items = items_of(&mut scan, turn).await;
+    scan.unless_deleted(thread, items).await
+}
+
+async fn items_of(scan: &mut Scan<'_>, turn: Option<TurnId>) -> Result<Page<ItemEntry>, ReadError> {
     if let Some(turn) = turn {
         let span = scan.span(&turn).await?;
         // A missing turn has no items.
@@ -161,6 +171,20 @@ impl<'a> Scan<'a> {
             });
         }
         Ok(scan)
+    }
+
+    /// Returns a page, unless it is damaged because the thread was deleted while it was read.
+    async fn unless_deleted<T>(
+        &self,
+        thread: ThreadId,
+        page: Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        if matches!(page, Err(ReadError::Corrupt { .. }))
+            && Segments::existing(self.journal, thread).await?.own() != self.segments.own()
+        {
+            return Err(ReadError::NotFound);
+        }
+        page
     }
 
     async fn reverted_ranges(&self) -> Result<RevertedRanges, ReadError> {
@@ -301,15 +325,18 @@ impl<'a> Scan<'a> {
     /// Returns the range of a turn's records. Turns follow one another, so it extends to the next.
     async fn span(&self, turn: &TurnId) -> Result<Option<(Seq, Seq)>, ReadError> {
         let columns: SegmentColumns = self.segments.within(ALL).collect();
-        let sql = "SELECT marks.seq FROM unnest($1::uuid[], $2::bigint[], $3::bigint[])
-                       AS it(log, first, last)
-                   JOIN marks ON marks.log = it.log AND marks.turn = $4
-                       AND marks.seq BETWEEN it.first AND it.last
-                   ORDER BY marks.seq LIMIT 1";
+        let sql = format!(
+            "SELECT marks.seq FROM unnest($1::uuid[], $2::bigint[], $3::bigint[])
+                 AS it(log, first, last)
+             JOIN marks ON marks.log = it.log AND {}
+                 AND marks.seq BETWEEN it.first AND it.last
+             ORDER BY marks.seq LIMIT 1",
+            indexed("marks.turn", "$4")
+        );
         let id = storable(turn.as_str());
         let connection = self.journal.connections.reads();
         let rows = connection
-            .query(sql, &[&columns.log, &columns.first, &columns.last, &id])
+            .query(&sql, &[&columns.log, &columns.first, &columns.last, &id])
             .await;
         let rows = rows.map_err(error::read)?;
         let Some(from) = rows.first().map(|row| seq(row.get(0))) else {

@@ -10,7 +10,7 @@ use super::delta_row::{gathered_of_t, lane};
 use super::error::{self, corrupt};
 use super::event_row;
 use super::segments::OF_T;
-use super::thread_state::{as_i64, seq};
+use super::thread_state::{RowState, as_i64, seq};
 
 /// Maximum number of records that one statement reads from each segment.
 const ROWS_MAX: i64 = 1024;
@@ -212,6 +212,12 @@ fn delta(number: Seq, body: &[u8]) -> Result<RecordBody, ReadError> {
     Ok(RecordBody::Delta(delta))
 }
 
+/// Condition that a thread's row has the records of a base. It never holds for a base above the head
+/// that a reader gets: those records may have been lost with the former primary.
+fn reaches(at: &str) -> String {
+    format!("head >= {at}")
+}
+
 /// Returns the newest base of a thread whose head is not above a number. A fork may have bases of its
 /// own for records that it shares. One that cannot be read is skipped, because it is only a shortcut.
 pub(super) async fn base(
@@ -220,14 +226,15 @@ pub(super) async fn base(
     at: Option<Seq>,
 ) -> Result<Option<Base>, ReadError> {
     let sql = format!(
-        "WITH t AS (SELECT log FROM threads WHERE id = $1 AND live),
+        "WITH t AS (SELECT log, head FROM threads WHERE id = $1 AND live),
          segment AS ({OF_T})
          SELECT it.body FROM t, segment JOIN LATERAL (
              SELECT log, at, body FROM bases
              WHERE log = segment.log AND at <= $2 AND version = $3 AND at <= segment.upto
-                 AND (at >= segment.first OR log = t.log)
+                 AND (at >= segment.first OR log = t.log) AND t.{}
              ORDER BY at DESC LIMIT 2) AS it ON true
-         ORDER BY it.at DESC, it.log = t.log DESC LIMIT 3"
+         ORDER BY it.at DESC, it.log = t.log DESC LIMIT 3",
+        reaches("at")
     );
     let upto = at.map_or(i64::MAX, as_i64);
     let version = i32::try_from(Base::VERSION).unwrap_or(i32::MAX);
@@ -245,7 +252,7 @@ fn open_base(body: &[u8]) -> Option<Base> {
     serde_json::from_slice(&json).ok()
 }
 
-/// Stores a base, unless the thread is gone.
+/// Stores a base, unless the thread is gone, or is not the one that this journal wrote to.
 pub(super) async fn save_base(
     journal: &SharedJournal,
     thread: ThreadId,
@@ -255,16 +262,27 @@ pub(super) async fn save_base(
     let json = serde_json::to_vec(&base).map_err(|error| unwritable(error.to_string()))?;
     let body = zstd::encode_all(json.as_slice(), LEVEL);
     let body = body.map_err(|error| unwritable(error.to_string()))?;
-    let sql = "INSERT INTO bases (log, at, version, body)
-               SELECT log, $2, $3, $4 FROM threads WHERE id = $1 AND live
-               ON CONFLICT (log, at) DO UPDATE
-                   SET version = excluded.version, body = excluded.body";
+    // The lock makes a deletion wait, which then removes the base too. An append does not wait.
+    let sql = format!(
+        "WITH t AS (SELECT log FROM threads WHERE id = $1 AND live AND {}
+             AND ($5::uuid IS NULL OR (log = $5 AND fence = $6::bigint)) FOR KEY SHARE)
+         INSERT INTO bases (log, at, version, body) SELECT log, $2, $3, $4 FROM t
+         ON CONFLICT (log, at) DO UPDATE
+             SET version = excluded.version, body = excluded.body",
+        reaches("$2")
+    );
+    let written = journal.threads.get(thread);
+    let written = written.filter(|it| it.row_state == RowState::Live);
+    let (log, fence) = written.map(|it| (it.log, it.fence)).unzip();
     let head = as_i64(base.thread.head());
     let version = i32::try_from(base.version).unwrap_or(i32::MAX);
     // A base can be made again, so it need not survive the loss of power.
     let connection = journal.connections.deltas();
     let saved = connection
-        .query(sql, &[thread.as_uuid(), &head, &version, &body])
+        .query(
+            &sql,
+            &[thread.as_uuid(), &head, &version, &body, &log, &fence],
+        )
         .await;
     saved.map(|_| ()).map_err(error::repeatable)
 }

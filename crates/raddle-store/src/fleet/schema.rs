@@ -134,8 +134,11 @@ const FIRST: &str = "
     CREATE INDEX summaries_recent ON summaries (tenant, visibility, recency_at, id);
     CREATE INDEX summaries_created ON summaries (tenant, visibility, created_at, id);
     CREATE INDEX summaries_updated ON summaries (tenant, visibility, updated_at, id);
-    CREATE INDEX summaries_principal ON summaries (tenant, principal, visibility, recency_at, id);
-    CREATE INDEX summaries_folder ON summaries (tenant, visibility, cwd, recency_at, id);
+    -- An entry of an index has at most 2,704 bytes, so long texts are in it by their beginning.
+    CREATE INDEX summaries_principal
+        ON summaries (tenant, left(principal, 200), visibility, recency_at, id);
+    CREATE INDEX summaries_folder
+        ON summaries (tenant, visibility, left(cwd, 200), recency_at, id);
     -- Records that pages are built from: 0 begins a turn, 1 ends one, 2 has a whole item, 3 reverts.
     CREATE TABLE marks (
         log   uuid NOT NULL,
@@ -145,7 +148,7 @@ const FIRST: &str = "
         since bigint,                     -- of kind 3: first reverted record
         PRIMARY KEY (log, kind, seq)
     );
-    CREATE INDEX marks_turn ON marks (log, turn) WHERE turn IS NOT NULL;
+    CREATE INDEX marks_turn ON marks (log, left(turn, 200)) WHERE turn IS NOT NULL;
     -- Text that search finds, in lower case.
     CREATE TABLE texts (
         log  uuid NOT NULL,
@@ -155,9 +158,24 @@ const FIRST: &str = "
     );
 ";
 
-/// Creates the tables, or migrates them if they are old. Several nodes may do so at once.
+/// Creates the tables, or migrates them if they are old. Several nodes may do so at once. If nothing
+/// is missing, the role needs no right to create anything.
 pub(super) async fn migrate(connection: &Connection, schema: &str) -> Result<(), QueryFailure> {
-    create(connection, &format!("CREATE SCHEMA IF NOT EXISTS {schema}")).await?;
+    let exists = format!("SELECT to_regclass('{schema}.layout') IS NOT NULL");
+    if is_true(connection, &exists).await? {
+        let layout = find_version(connection, "").await?;
+        refuse_newer(layout.unwrap_or(0))?;
+        if layout == Some(LAYOUT) {
+            return Ok(());
+        }
+    }
+    // Another node may be creating the tables.
+    connection.command("SET lock_timeout = 0").await?;
+    let exists = format!("SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = '{schema}')");
+    if !is_true(connection, &exists).await? {
+        let sql = format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\"");
+        create(connection, &sql).await?;
+    }
     let layout = "CREATE TABLE IF NOT EXISTS layout (
                       one integer PRIMARY KEY CHECK (one = 1),
                       version integer NOT NULL
@@ -165,11 +183,6 @@ pub(super) async fn migrate(connection: &Connection, schema: &str) -> Result<(),
     create(connection, layout).await?;
     let insert = "INSERT INTO layout (one, version) VALUES (1, 0) ON CONFLICT DO NOTHING";
     connection.command(insert).await?;
-    let layout = version(connection, "").await?;
-    refuse_newer(layout)?;
-    if layout == LAYOUT {
-        return Ok(());
-    }
     connection.command("BEGIN").await?;
     // The row lock makes one node wait for the other.
     let layout = version(connection, "FOR UPDATE").await?;
@@ -183,6 +196,11 @@ pub(super) async fn migrate(connection: &Connection, schema: &str) -> Result<(),
     connection.command("COMMIT").await
 }
 
+async fn is_true(connection: &Connection, sql: &str) -> Result<bool, QueryFailure> {
+    let rows = connection.query(sql, &[]).await?;
+    Ok(rows.first().is_some_and(|row| row.get(0)))
+}
+
 /// Creates something unless it exists. The database rejects all but one of several concurrent
 /// attempts; then it exists.
 async fn create(connection: &Connection, sql: &str) -> Result<(), QueryFailure> {
@@ -190,6 +208,7 @@ async fn create(connection: &Connection, sql: &str) -> Result<(), QueryFailure> 
         Err(QueryFailure::Rejected(it))
             if it.code == SqlState::UNIQUE_VIOLATION
                 || it.code == SqlState::DUPLICATE_TABLE
+                || it.code == SqlState::DUPLICATE_OBJECT
                 || it.code == SqlState::DUPLICATE_SCHEMA =>
         {
             Ok(())
@@ -222,12 +241,16 @@ fn refuse_newer(layout: i32) -> Result<(), QueryFailure> {
 
 /// Returns the layout of the tables.
 pub(super) async fn version(connection: &Connection, lock: &str) -> Result<i32, QueryFailure> {
-    let sql = format!("SELECT version FROM layout WHERE one = 1 {lock}");
-    let rows = connection.query(&sql, &[]).await?;
-    let layout = rows.first().and_then(|row| row.try_get(0).ok());
+    let layout = find_version(connection, lock).await?;
     layout.ok_or_else(|| {
         QueryFailure::Unusable(
             "the table `layout` of the database has no row; restore it".to_owned(),
         )
     })
+}
+
+async fn find_version(connection: &Connection, lock: &str) -> Result<Option<i32>, QueryFailure> {
+    let sql = format!("SELECT version FROM layout WHERE one = 1 {lock}");
+    let rows = connection.query(&sql, &[]).await?;
+    Ok(rows.first().and_then(|row| row.try_get(0).ok()))
 }

@@ -76,6 +76,11 @@ impl Segments {
         segments.ok_or(ReadError::NotFound)
     }
 
+    /// Returns the log of the thread's own rows.
+    pub(super) fn own(&self) -> Option<Uuid> {
+        self.0.last().map(|segment| segment.log)
+    }
+
     /// Returns the segments that hold records from the first number to before the second, clipped to
     /// that range.
     pub(super) fn within(

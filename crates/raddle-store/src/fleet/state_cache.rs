@@ -5,7 +5,7 @@
 //! relies on. A batch of the node log compares none of it, but that the log is not sealed: as long as
 //! a thread's row names that log, no other node writes the thread.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use raddle_core::{Seq, ThreadId};
@@ -31,7 +31,10 @@ pub(super) struct StateCache {
 #[derive(Debug, Default)]
 struct CacheState {
     states: HashMap<ThreadId, ThreadState>,
-    in_doubt: HashSet<ThreadId>,
+    /// Number of the newest doubt about each thread.
+    in_doubt: HashMap<ThreadId, u64>,
+    /// Number of doubts so far.
+    doubts: u64,
 }
 
 impl StateCache {
@@ -131,14 +134,22 @@ impl StateCache {
 
     /// Whether the outcome of a write to the thread is unknown.
     pub(super) fn is_in_doubt(&self, thread: ThreadId) -> bool {
-        self.inner().in_doubt.contains(&thread)
+        self.inner().in_doubt.contains_key(&thread)
     }
 
-    /// Ends the doubt about a thread.
-    pub(super) fn settle(&self, thread: ThreadId) {
+    /// Returns the number of doubts so far.
+    pub(super) fn doubts(&self) -> u64 {
+        self.inner().doubts
+    }
+
+    /// Ends the doubts about a thread up to a number. A newer one stays: the write that settles may
+    /// have been before the one that is in doubt.
+    pub(super) fn settle(&self, thread: ThreadId, doubts: u64) {
         let mut inner = self.inner();
-        inner.in_doubt.remove(&thread);
         inner.states.remove(&thread);
+        if inner.in_doubt.get(&thread).is_some_and(|it| *it <= doubts) {
+            inner.in_doubt.remove(&thread);
+        }
     }
 
     /// Guards a write: unless its outcome becomes known, the thread is in doubt.
@@ -170,6 +181,27 @@ impl Drop for PendingWrite<'_> {
     fn drop(&mut self) {
         let mut inner = self.cache.inner();
         inner.states.remove(&self.thread);
-        inner.in_doubt.insert(self.thread);
+        inner.doubts += 1;
+        let number = inner.doubts;
+        inner.in_doubt.insert(self.thread, number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_doubt_outlives_a_write_that_began_before_it() {
+        let (cache, thread) = (StateCache::default(), ThreadId::mint());
+        drop(cache.writing(thread));
+        let begun = cache.doubts();
+        drop(cache.writing(thread));
+        cache.settle(thread, begun);
+        assert!(cache.is_in_doubt(thread));
+        cache.settle(thread, cache.doubts());
+        assert!(!cache.is_in_doubt(thread));
+        cache.writing(thread).conclude();
+        assert!(!cache.is_in_doubt(thread));
     }
 }

@@ -27,3 +27,9 @@ impl<'a> Statement<'a> {
 pub(super) fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffe}")
 }
+
+/// Returns the condition that a long text in an index equals a parameter. The index has its first
+/// characters only, because an entry has at most 2,704 bytes.
+pub(super) fn indexed(column: &str, param: &str) -> String {
+    format!("left({column}, 200) = left({param}, 200) AND {column} = {param}")
+}

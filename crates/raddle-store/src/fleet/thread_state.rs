@@ -11,6 +11,7 @@ use super::SharedJournal;
 use super::chain::{self, Link};
 use super::delta_row::{DeltaRow, gathered_of_t, lane};
 use super::error::{self, QueryFailure};
+use super::rebuild;
 use super::summary_row;
 
 /// Everything that an append relies on.
@@ -126,7 +127,8 @@ impl ThreadState {
         if state.row_state == RowState::Live
             && let Some(body) = body
         {
-            state.summary = Some(summary_row::parse(body, state.head)?);
+            // One that cannot be read is rebuilt from the records.
+            state.summary = summary_row::parse(body, state.head).ok();
         }
         Ok(state)
     }
@@ -170,7 +172,10 @@ pub(super) async fn load(
         }
         Ok(state)
     });
-    Ok(state)
+    match state {
+        Ok(state) => rebuild::summary_of(journal, thread, state).await,
+        damage => Ok(damage),
+    }
 }
 
 /// Reads the state of a thread that damage makes unusable.
@@ -204,6 +209,7 @@ pub(super) async fn head(journal: &SharedJournal, thread: ThreadId) -> Result<Se
 /// Settles a doubt by a write. It waits for a statement that is running, and one that is still on
 /// its way has no effect afterwards. Its commit covers everything that it saw.
 pub(super) async fn settle(journal: &SharedJournal, thread: ThreadId) -> Result<Seq, QueryFailure> {
+    let doubts = journal.threads.doubts();
     let limit = journal.connections.statement_max();
     journal.node_log.resolve(thread, limit).await?;
     let reserved = ThreadState::missing(thread);
@@ -232,6 +238,6 @@ pub(super) async fn settle(journal: &SharedJournal, thread: ThreadId) -> Result<
     }
     // The next append reads the row: the summary is of the statement's snapshot, which may be before
     // the row's.
-    journal.threads.settle(thread);
+    journal.threads.settle(thread, doubts);
     Ok(head)
 }

@@ -1,12 +1,13 @@
 //! TLS of connections to the database, by rustls. The server's certificate is always verified.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use rustls::pki_types::{InvalidDnsNameError, ServerName};
+use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
@@ -50,12 +51,13 @@ where
 {
     type Stream = DatabaseStream<S>;
     type TlsConnect = TlsHandshake;
-    type Error = InvalidDnsNameError;
+    type Error = Infallible;
 
-    fn make_tls_connect(&mut self, host: &str) -> Result<TlsHandshake, InvalidDnsNameError> {
+    /// Called for connections without TLS too, so that an invalid name is no failure yet.
+    fn make_tls_connect(&mut self, host: &str) -> Result<TlsHandshake, Infallible> {
         Ok(TlsHandshake {
             connector: TlsConnector::from(Arc::clone(&self.config)),
-            name: ServerName::try_from(host.to_owned())?,
+            name: ServerName::try_from(host.to_owned()).ok(),
         })
     }
 }
@@ -63,7 +65,8 @@ where
 /// Handshake with one host.
 pub(super) struct TlsHandshake {
     connector: TlsConnector,
-    name: ServerName<'static>,
+    /// Name that the certificate must have; `None` if the host has no valid one.
+    name: Option<ServerName<'static>>,
 }
 
 impl<S> TlsConnect<S> for TlsHandshake
@@ -76,7 +79,9 @@ where
 
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
-            let stream = self.connector.connect(self.name, stream).await?;
+            let invalid = || io::Error::other("the name of the host is invalid for TLS");
+            let name = self.name.ok_or_else(invalid)?;
+            let stream = self.connector.connect(name, stream).await?;
             Ok(DatabaseStream(stream))
         })
     }

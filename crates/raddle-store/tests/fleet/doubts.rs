@@ -8,7 +8,7 @@ use store_suite::records::{ThreadScript, delta, item_started, owned, released, r
 
 use crate::maker::{open, options};
 use crate::proxy::{Fault, Proxy};
-use crate::server;
+use crate::server::{self, Session};
 
 /// A journal behind a proxy, with one connection for events.
 async fn behind_proxy() -> (Proxy, FleetJournal, FleetOptions) {
@@ -77,6 +77,8 @@ async fn an_append_that_was_not_sent_did_not_happen() {
     let (thread, after) = (script.thread, script.head);
     proxy.refuse();
     // The connection that ended is noticed at the latest when it is used.
+    let taken = journal.take(thread, None).await;
+    assert!(matches!(taken, Err(ReadError::Unavailable(_))), "{taken:?}");
     let put = journal.put(thread, vec![1], "a/b".to_owned()).await;
     assert!(matches!(put, Err(AppendError::Unavailable(_))), "{put:?}");
     let records = script.clone().records(vec![renamed("next")]);
@@ -189,4 +191,70 @@ async fn a_fork_whose_answer_was_lost_is_in_doubt() {
         };
         assert_eq!(again, expected);
     }
+}
+
+#[tokio::test]
+async fn a_deletion_that_is_late_has_no_effect() {
+    let (proxy, journal, options) = behind_proxy().await;
+    let session = Session::open(&options.schema).await;
+    let script = with_text(&journal).await;
+    proxy.arm(Fault::Delay, session.log(script.thread).await);
+    let lost = journal.delete(script.thread).await;
+    assert!(matches!(lost, Err(AppendError::Unknown(_))), "{lost:?}");
+    assert_eq!(journal.head(script.thread).await, Ok(script.head));
+    proxy.release().await;
+    assert_eq!(journal.head(script.thread).await, Ok(script.head));
+    // The same, while another node starts a new thread under the id.
+    proxy.arm(Fault::Delay, session.log(script.thread).await);
+    let lost = journal.delete(script.thread).await;
+    assert!(matches!(lost, Err(AppendError::Unknown(_))), "{lost:?}");
+    let other = open(&options).await;
+    assert_eq!(other.delete(script.thread).await, Ok(()));
+    let mut newer = ThreadScript {
+        thread: script.thread,
+        ..ThreadScript::new()
+    };
+    newer.start(&other, "/newer").await;
+    proxy.release().await;
+    assert_eq!(journal.head(newer.thread).await, Ok(newer.head));
+    newer.append(&journal, vec![renamed("next")]).await;
+    assert_eq!(journal.delete(newer.thread).await, Ok(()));
+    assert_eq!(other.head(newer.thread).await, Ok(Seq::ZERO));
+}
+
+#[tokio::test]
+async fn a_fork_that_is_in_doubt_does_not_appear_after_its_deletion() {
+    let (proxy, journal, _) = behind_proxy().await;
+    let script = with_text(&journal).await;
+    let to = ThreadId::mint();
+    proxy.arm(Fault::Delay, "COMMIT");
+    let lost = journal.fork(script.thread, script.head, to).await;
+    let is_unknown = matches!(lost, Err(ForkError::Append(AppendError::Unknown(_))));
+    assert!(is_unknown, "{lost:?}");
+    let deleted = journal.delete(to).await;
+    let is_unavailable = matches!(deleted, Err(AppendError::Unavailable(_)));
+    assert!(is_unavailable, "{deleted:?}");
+    proxy.release().await;
+    assert_eq!(journal.delete(to).await, Ok(()));
+    assert_eq!(journal.head(to).await, Ok(Seq::ZERO));
+}
+
+/// Statements of all threads share the connection.
+#[tokio::test]
+async fn a_row_that_another_node_has_locked_leaves_no_thread_in_doubt() {
+    let (_proxy, journal, options) = behind_proxy().await;
+    let mut first = with_text(&journal).await;
+    let mut second = with_text(&journal).await;
+    let session = Session::open(&options.schema).await;
+    let id = first.thread.as_uuid();
+    let lock = format!("BEGIN; SELECT 1 FROM threads WHERE id = '{id}' FOR UPDATE");
+    session.run(&lock).await;
+    let records = first.clone().records(vec![renamed("waits")]);
+    let waits = journal.append(first.thread, first.head, &records, Class::Power);
+    let behind = second.append(&journal, vec![renamed("next")]);
+    let (waits, _) = tokio::join!(waits, behind);
+    let is_unavailable = matches!(waits, Err(AppendError::Unavailable(_)));
+    assert!(is_unavailable, "{waits:?}");
+    session.run("ROLLBACK").await;
+    first.append(&journal, vec![renamed("next")]).await;
 }

@@ -1,10 +1,10 @@
 //! Durability of a commit: events wait for the standby, deltas do not, and a success that did not
 //! wait is none.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use raddle_core::ports::{AppendError, Journal, ReadError};
-use raddle_core::{Class, Seq};
+use raddle_core::{Class, Record, Seq, ThreadId};
 use raddle_store::{FleetJournal, FleetOptions};
 use store_suite::records::{ThreadScript, delta, item_started, released, renamed};
 
@@ -49,6 +49,9 @@ async fn a_commit_that_waits_for_a_standby() {
     server
         .sql("ALTER ROLE raddle SET synchronous_commit = off")
         .await;
+    server
+        .sql("ALTER ROLE raddle SET default_transaction_isolation = 'serializable'")
+        .await;
     let proxy = Proxy::start(server::port(&address)).await;
     let weak = format!(
         "{} options='-c synchronous_commit=off'",
@@ -67,21 +70,26 @@ async fn a_commit_that_waits_for_a_standby() {
     wait_for_nobody(&server, &journal).await;
 
     // An event waits, and its outcome is unknown. A delta does not wait.
-    let after = first.head;
     let records = first.clone().records(vec![renamed("waits")]);
-    let waits = journal.append(first.thread, after, &records, Class::Power);
-    let waits = waits.await;
+    let waits = append_when_connected(&journal, &first, &records).await;
     assert!(matches!(waits, Err(AppendError::Unknown(_))), "{waits:?}");
     second.append(&journal, vec![delta("i", 1, "b")]).await;
-    let after = second.head;
     let records = second.clone().records(vec![renamed("waits too")]);
-    let waits = journal.append(second.thread, after, &records, Class::Power);
-    let waits = waits.await;
+    let waits = append_when_connected(&journal, &second, &records).await;
     assert!(matches!(waits, Err(AppendError::Unknown(_))), "{waits:?}");
 
     // The written rows cannot be trusted yet, so the doubt stays.
     let head = journal.head(first.thread).await;
     assert!(matches!(head, Err(ReadError::Unavailable(_))), "{head:?}");
+
+    // Without records, an append shows whether one with records would succeed.
+    let nothing = |class| journal.append(ThreadId::mint(), Seq::ZERO, &[], class);
+    let event = nothing(Class::Power).await;
+    assert!(
+        matches!(event, Err(AppendError::Unavailable(_))),
+        "{event:?}"
+    );
+    assert_eq!(nothing(Class::Process).await, Ok(Seq::ZERO));
 
     // The operator cancels the wait: the server answers with success and a warning.
     let patient = FleetOptions {
@@ -112,10 +120,9 @@ async fn a_commit_that_waits_for_a_standby() {
     server.sql("SELECT pg_reload_conf()").await;
     for (journal, script) in [(&journal, &mut first), (&patient, &mut third)] {
         let mut head = journal.head(script.thread).await;
-        for _ in 0..1000 {
-            if head.is_ok() {
-                break;
-            }
+        let start = Instant::now();
+        while head.is_err() && start.elapsed() < WAIT_MAX {
+            tokio::task::yield_now().await;
             head = journal.head(script.thread).await;
         }
         // Its commit was complete but for the standby.
@@ -125,6 +132,27 @@ async fn a_commit_that_waits_for_a_standby() {
         let records = journal.read(script.thread, Seq::ZERO, usize::MAX).await;
         let numbers: Vec<u64> = records.unwrap().iter().map(|it| it.seq.0).collect();
         assert_eq!(numbers, (1..=script.head.0).collect::<Vec<_>>());
+    }
+}
+
+/// Time after which the journal has connected again. It pauses after a timeout.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// Appends records once the journal does not pause.
+async fn append_when_connected(
+    journal: &FleetJournal,
+    script: &ThreadScript,
+    records: &[Record],
+) -> Result<Seq, AppendError> {
+    let start = Instant::now();
+    loop {
+        let appended = journal.append(script.thread, script.head, records, Class::Power);
+        match appended.await {
+            Err(AppendError::Unavailable(_)) if start.elapsed() < WAIT_MAX => {
+                tokio::task::yield_now().await;
+            }
+            result => return result,
+        }
     }
 }
 
@@ -138,7 +166,7 @@ async fn a_connection_for_events_that_would_not_wait_is_refused() {
     let proxy = Proxy::start(server::port(address)).await;
     let options = options(&proxy.address(address));
     open(&options).await;
-    proxy.weaken();
+    proxy.rewrite("synchronous_commit=on", "synchronous_commit=no");
     let weak = FleetJournal::open(&options).await;
     let Err(ReadError::Unusable(what)) = weak else {
         panic!("{weak:?}");

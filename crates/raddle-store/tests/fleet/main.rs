@@ -7,10 +7,13 @@
 
 mod doubts;
 mod durability;
+mod hosts;
 mod layout;
+mod lists;
 mod maker;
 mod node_log;
 mod proxy;
+mod races;
 mod server;
 mod suite;
 mod tenants;

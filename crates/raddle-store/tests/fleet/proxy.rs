@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// Treatment of a request by the proxy. After it, the proxy passes everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,17 +16,19 @@ pub enum Fault {
     LoseRequest,
     /// Ends the connection of the client, and sends them later.
     Delay,
+    /// Sends them later, on the same connection.
+    Hold,
 }
 
 /// How the proxy treats connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Mode {
     Pass,
-    /// A fault of the first request that contains a text.
-    Fault(Fault, String),
+    /// A fault of the first request that contains some bytes.
+    Fault(Fault, Vec<u8>),
     Refuse,
-    /// Connections for events commit without waiting, as with a pooler that ignores options.
-    Weaken,
+    /// Connections have other options, as with a pooler that ignores some.
+    Rewrite(String, String),
 }
 
 pub struct Proxy {
@@ -41,6 +43,8 @@ struct Shared {
     cancel_requests: AtomicUsize,
     /// Bytes that were not sent yet, and their connection to the server.
     delayed: Mutex<Option<(TcpStream, Vec<u8>)>>,
+    /// Ends the wait of bytes that are held.
+    go_on: Notify,
 }
 
 impl Proxy {
@@ -53,6 +57,7 @@ impl Proxy {
             mode: Mutex::new(Mode::Pass),
             cancel_requests: AtomicUsize::new(0),
             delayed: Mutex::new(None),
+            go_on: Notify::new(),
         });
         let (state, ends) = (Arc::clone(&shared), cut.clone());
         tokio::spawn(async move {
@@ -75,9 +80,21 @@ impl Proxy {
         server.replace(&format!("port={from}"), &format!("port={to}"))
     }
 
-    /// Applies a fault to the next request that contains a text.
-    pub fn arm(&self, fault: Fault, text: &str) {
-        self.set(Mode::Fault(fault, text.to_owned()));
+    /// Applies a fault to the next request that contains a text, or other bytes.
+    pub fn arm(&self, fault: Fault, bytes: impl AsRef<[u8]>) {
+        self.set(Mode::Fault(fault, bytes.as_ref().to_vec()));
+    }
+
+    /// Waits until the fault has happened.
+    pub async fn fired(&self) {
+        while !self.has_fired() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Sends what is held.
+    pub fn go_on(&self) {
+        self.shared.go_on.notify_one();
     }
 
     /// Whether the fault has happened.
@@ -91,9 +108,10 @@ impl Proxy {
         self.cut.send_replace(());
     }
 
-    /// Weakens the commits of new connections.
-    pub fn weaken(&self) {
-        self.set(Mode::Weaken);
+    /// Replaces an option of new connections by one of the same length.
+    pub fn rewrite(&self, option: &str, replacement: &str) {
+        assert_eq!(option.len(), replacement.len());
+        self.set(Mode::Rewrite(option.to_owned(), replacement.to_owned()));
     }
 
     pub fn pass(&self) {
@@ -163,10 +181,11 @@ impl Shared {
                     }
                     is_first = false;
                     match self.next(&request) {
+                        Mode::Fault(Fault::Hold, _) => self.go_on.notified().await,
                         Mode::Fault(fault, _) => {
                             return self.fault(fault, client, server, request).await;
                         }
-                        Mode::Weaken => weaken(&mut request),
+                        Mode::Rewrite(from, to) => rewrite(&mut request, &from, &to),
                         Mode::Pass | Mode::Refuse => {}
                     }
                     if server.write_all(&request).await.is_err() {
@@ -186,9 +205,9 @@ impl Shared {
     fn next(&self, request: &[u8]) -> Mode {
         let mut mode = self.mode.lock().unwrap();
         match &*mode {
-            Mode::Fault(_, text) => {
-                let mut places = request.windows(text.len());
-                match places.any(|it| it == text.as_bytes()) {
+            Mode::Fault(_, bytes) => {
+                let mut places = request.windows(bytes.len());
+                match places.any(|it| it == bytes.as_slice()) {
                     true => std::mem::replace(&mut *mode, Mode::Pass),
                     false => Mode::Pass,
                 }
@@ -205,7 +224,7 @@ impl Shared {
         request: Vec<u8>,
     ) {
         match fault {
-            Fault::LoseRequest => {}
+            Fault::LoseRequest | Fault::Hold => {}
             Fault::LoseAnswer => {
                 server.write_all(&request).await.unwrap();
                 read_answer(&mut server).await;
@@ -216,12 +235,10 @@ impl Shared {
     }
 }
 
-/// Replaces the value of an option by one of the same length.
-fn weaken(request: &mut [u8]) {
-    let option = b"synchronous_commit=on";
-    let found = request.windows(option.len()).position(|it| it == option);
-    if let Some(at) = found {
-        let value = at + option.len() - 2;
-        request[value..value + 2].copy_from_slice(b"no");
+/// Replaces a text in a request.
+fn rewrite(request: &mut [u8], from: &str, to: &str) {
+    let mut places = request.windows(from.len());
+    if let Some(at) = places.position(|it| it == from.as_bytes()) {
+        request[at..at + to.len()].copy_from_slice(to.as_bytes());
     }
 }
