@@ -203,6 +203,8 @@ impl<M: StoreMaker, Reference: StoreMaker> StorePair<M, Reference> {
                 let copied = self.reference().fork(script.thread, at, to).await;
                 assert_eq!(stored, copied);
                 if let Ok(head) = copied {
+                    // Lists show the replaced thread too, and no later operation takes it.
+                    self.take(2).await;
                     let mut fork = ThreadScript {
                         thread: to,
                         head,
