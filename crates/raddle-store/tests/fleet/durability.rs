@@ -98,7 +98,7 @@ async fn a_commit_that_waits_for_a_standby() {
     let patient = open(&patient).await;
     let records = third.clone().records(vec![renamed("canceled")]);
     let append = patient.append(third.thread, third.head, &records, Class::Power);
-    let (canceled, ()) = tokio::join!(append, cancel(&server));
+    let canceled = cancel_until(&server, append).await;
     assert!(
         matches!(canceled, Err(AppendError::Unknown(_))),
         "{canceled:?}"
@@ -151,14 +151,16 @@ async fn append_when_connected(
 const CANCEL: &str = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity
                       WHERE wait_event = 'SyncRep'";
 
-/// Cancels the wait of a statement, once one waits.
-async fn cancel(server: &OwnServer) {
-    for _ in 0..1000 {
-        if server.sql(CANCEL).await != "0" {
-            return;
+/// Cancels the waits of all statements again and again until a future ends. Sessions of connections
+/// that were dropped wait too.
+async fn cancel_until<T>(server: &OwnServer, end: impl Future<Output = T>) -> T {
+    let mut end = std::pin::pin!(end);
+    loop {
+        tokio::select! {
+            result = &mut end => return result,
+            _ = server.sql(CANCEL) => {}
         }
     }
-    panic!("no statement waits for the standby");
 }
 
 /// A pooler may drop the options of a connection.
