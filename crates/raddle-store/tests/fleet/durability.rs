@@ -99,14 +99,8 @@ async fn a_commit_that_waits_for_a_standby() {
     // Opening writes nothing, because the tables exist.
     let patient = open(&patient).await;
     let records = third.clone().records(vec![renamed("canceled")]);
-    let mut append = patient.append(third.thread, third.head, &records, Class::Power);
-    let canceled = loop {
-        // Statements of dropped connections wait too.
-        tokio::select! {
-            outcome = &mut append => break outcome,
-            _ = server.sql(CANCEL) => {}
-        }
-    };
+    let append = patient.append(third.thread, third.head, &records, Class::Power);
+    let canceled = cancel_until(&server, append).await;
     assert!(
         matches!(canceled, Err(AppendError::Unknown(_))),
         "{canceled:?}"
@@ -158,6 +152,18 @@ async fn append_when_connected(
 
 const CANCEL: &str = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity
                       WHERE wait_event = 'SyncRep'";
+
+/// Cancels the waits of all statements again and again until a future ends. Sessions of connections
+/// that were dropped wait too.
+async fn cancel_until<T>(server: &OwnServer, end: impl Future<Output = T>) -> T {
+    let mut end = std::pin::pin!(end);
+    loop {
+        tokio::select! {
+            result = &mut end => return result,
+            _ = server.sql(CANCEL) => {}
+        }
+    }
+}
 
 /// A pooler may drop the options of a connection.
 #[tokio::test]

@@ -193,6 +193,8 @@ async fn a_list_entry_that_cannot_be_read_is_left_out_and_rebuilt() {
         session.run(&format!("{damage} WHERE id = '{id}'")).await;
         let other = open(&options).await;
         assert_eq!(names(&other).await, [Some("b".to_owned())], "{damage}");
+        let taken = other.take(damaged.thread, Some("one")).await;
+        assert_eq!(taken, Ok(damaged.head), "{damage}");
         damaged.append(&other, vec![item_started("t", "i")]).await;
         let mut names = names(&other).await;
         names.sort();
