@@ -36,10 +36,10 @@ impl FleetOptions {
         }
     }
 
-    /// Number of connections of a journal: besides those above, one for deltas and one for
-    /// transactions.
+    /// Number of connections of a journal: besides those above, one each for batches of the node log,
+    /// other deltas, searches, blobs and transactions.
     pub(super) fn connections(&self) -> usize {
-        self.event_connections + self.read_connections + 2
+        self.event_connections + self.read_connections + 5
     }
 }
 
