@@ -1,7 +1,6 @@
 //! The keys of the configuration: type, description and default of each. The checks, the schema and
 //! the documentation page are generated from this one table.
 
-use crate::store::STORE_TABLE;
 use crate::suggestions::nearest;
 use crate::{approval, layers};
 
@@ -348,6 +347,9 @@ const GUARDED_KEYS: &[&str] = &[
     STORE_TABLE,
     VARIABLES_TABLE,
 ];
+
+/// The table of the store.
+pub(crate) const STORE_TABLE: &str = "store";
 
 /// The table of plugins.
 pub(crate) const PLUGINS_TABLE: &str = "plugins";

@@ -1,11 +1,9 @@
 //! The configuration of the store of threads.
 
+use crate::keys::STORE_TABLE;
 use crate::providers::Secret;
 use crate::setting_error::SettingError;
 use crate::standalone::Configuration;
-
-/// The table of the store.
-pub(crate) const STORE_TABLE: &str = "store";
 
 /// Store of threads that the configuration names. A server reads it once, at its start.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -31,4 +31,4 @@ pub use local::{
 };
 pub use memory::MemoryJournal;
 pub use node::{NodeError, NodeLock};
-pub use transfer::{Store, Transfer, TransferError, TransferSummary};
+pub use transfer::{ThreadStore, Transfer, TransferError, TransferSummary};

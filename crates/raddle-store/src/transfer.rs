@@ -18,9 +18,9 @@ use crate::blob;
 const PIECE_BYTES: usize = 512 << 10;
 
 /// All ports of a store.
-pub trait Store: Journal + Pages + Blobs {}
+pub trait ThreadStore: Journal + Pages + Blobs {}
 
-impl<T: Journal + Pages + Blobs> Store for T {}
+impl<T: Journal + Pages + Blobs> ThreadStore for T {}
 
 /// Result of moving a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +66,8 @@ pub enum TransferError {
 
 /// A thread that is to be moved, folded from the records of the source.
 pub struct Transfer<'a> {
-    from: &'a dyn Store,
-    to: &'a dyn Store,
+    from: &'a dyn ThreadStore,
+    to: &'a dyn ThreadStore,
     id: ThreadId,
     thread: Thread,
 }
@@ -119,8 +119,8 @@ impl Content {
 impl<'a> Transfer<'a> {
     /// Reads the thread of the source.
     pub async fn open(
-        from: &'a dyn Store,
-        to: &'a dyn Store,
+        from: &'a dyn ThreadStore,
+        to: &'a dyn ThreadStore,
         id: ThreadId,
     ) -> Result<Self, TransferError> {
         let mut thread = Thread::new();
@@ -257,7 +257,7 @@ impl<'a> Transfer<'a> {
         self.read_all(self.to).await.map_err(TransferError::Read)
     }
 
-    async fn read_all(&self, store: &dyn Store) -> Result<Content, ReadError> {
+    async fn read_all(&self, store: &dyn ThreadStore) -> Result<Content, ReadError> {
         let mut all = Content::default();
         loop {
             let page = store.read(self.id, all.head, PIECE_BYTES).await?;
@@ -321,7 +321,7 @@ impl<'a> Transfer<'a> {
 
 /// Appends the record that marks a thread as deleted, and returns its number.
 async fn mark_deleted(
-    store: &dyn Store,
+    store: &dyn ThreadStore,
     id: ThreadId,
     head: Seq,
     now: Timestamp,

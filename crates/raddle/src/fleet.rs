@@ -142,7 +142,7 @@ fn as_json(report: &DatabaseReport) -> Value {
 
 /// Result of one check.
 #[derive(Debug, PartialEq)]
-struct Finding {
+struct DatabaseFinding {
     part: &'static str,
     state: &'static str,
     message: String,
@@ -178,14 +178,14 @@ fn check(overrides: Vec<Override>, args: FleetReport) -> Result<ExitCode> {
 }
 
 /// Judges a database.
-fn findings(report: &DatabaseReport) -> Vec<Finding> {
-    let ok = |part, message| Finding {
+fn findings(report: &DatabaseReport) -> Vec<DatabaseFinding> {
+    let ok = |part, message| DatabaseFinding {
         part,
         state: "ok",
         message,
         fix: None,
     };
-    let wrong = |part, state, message, fix: &str| Finding {
+    let wrong = |part, state, message, fix: &str| DatabaseFinding {
         part,
         state,
         message,

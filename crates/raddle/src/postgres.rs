@@ -4,7 +4,7 @@
 mod fleet {
     use raddle_config::PostgresStore;
     use raddle_core::ports::{ReadError, StoreTimeouts};
-    use raddle_store::{FleetJournal, FleetOptions, Store};
+    use raddle_store::{FleetJournal, FleetOptions, ThreadStore};
 
     pub(crate) const TIMEOUTS: StoreTimeouts = FleetJournal::TIMEOUTS;
 
@@ -18,7 +18,7 @@ mod fleet {
     }
 
     /// Connects to the database, and creates or migrates its tables.
-    pub(crate) async fn open(store: &PostgresStore) -> Result<Box<dyn Store>, ReadError> {
+    pub(crate) async fn open(store: &PostgresStore) -> Result<Box<dyn ThreadStore>, ReadError> {
         Ok(Box::new(FleetJournal::open(&options(store)).await?))
     }
 
@@ -30,12 +30,12 @@ mod fleet {
 mod fleet {
     use raddle_config::PostgresStore;
     use raddle_core::ports::{ReadError, StoreTimeouts};
-    use raddle_store::Store;
+    use raddle_store::ThreadStore;
 
     pub(crate) const TIMEOUTS: StoreTimeouts = StoreTimeouts::LOCAL;
 
     /// Fails, because this build has no such store.
-    pub(crate) async fn open(_store: &PostgresStore) -> Result<Box<dyn Store>, ReadError> {
+    pub(crate) async fn open(_store: &PostgresStore) -> Result<Box<dyn ThreadStore>, ReadError> {
         Err(ReadError::Unusable(super::MISSING.to_owned()))
     }
 

@@ -10,6 +10,7 @@ use raddle_core::{Class, Event, Record, RecordBody, Seq, ThreadId};
 use super::SharedJournal;
 use super::error::{self, QueryFailure};
 use super::node_log;
+use super::rebuild;
 use super::statement::Statement;
 use super::thread_state::{self, RowState, ThreadState, as_i64};
 use crate::records::are_ascending;
@@ -130,7 +131,7 @@ pub(super) async fn flush(journal: &SharedJournal, thread: ThreadId) -> Result<(
 
 /// Returns the state of a thread from the database.
 async fn load(journal: &SharedJournal, thread: ThreadId) -> Result<ThreadState, AppendError> {
-    let loaded = thread_state::load(journal, thread).await;
+    let loaded = rebuild::load(journal, thread).await;
     match loaded.map_err(error::repeatable)? {
         Ok(state) => Ok(state),
         Err(ReadError::Newer(what)) => Err(AppendError::Newer(what)),

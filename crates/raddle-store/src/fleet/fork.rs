@@ -10,7 +10,7 @@ use super::connection::Param;
 use super::connections::Transaction;
 use super::delta_row::{gathered_of_t, lane};
 use super::error::{self, QueryFailure};
-use super::rebuild::summary_at;
+use super::rebuild::{self, summary_at};
 use super::segments::OF_T;
 use super::statement::Statement;
 use super::summary_row::{self, SummaryRow};
@@ -21,7 +21,7 @@ use super::thread_state::{self, RowState, as_i64, seq};
 const ATTEMPTS_MAX: usize = 5;
 
 /// Reason why an attempt to fork did not succeed.
-enum Failure {
+enum ForkFailure {
     Fork(ForkError),
     /// A statement that reads failed.
     Read(QueryFailure),
@@ -31,19 +31,19 @@ enum Failure {
     Changed,
 }
 
-impl From<ForkError> for Failure {
+impl From<ForkError> for ForkFailure {
     fn from(error: ForkError) -> Self {
         Self::Fork(error)
     }
 }
 
-impl From<ReadError> for Failure {
+impl From<ReadError> for ForkFailure {
     fn from(error: ReadError) -> Self {
         Self::Fork(error.into())
     }
 }
 
-impl Failure {
+impl ForkFailure {
     /// Whether another attempt is due at once.
     fn is_repeated(&self) -> bool {
         match self {
@@ -82,7 +82,7 @@ pub(super) async fn fork(
     loop {
         match attempt(journal, from, at, to).await {
             Err(failure) if failure.is_repeated() && attempts < ATTEMPTS_MAX => attempts += 1,
-            result => return result.map_err(Failure::into_error),
+            result => return result.map_err(ForkFailure::into_error),
         }
     }
 }
@@ -92,16 +92,20 @@ async fn attempt(
     from: ThreadId,
     at: Seq,
     to: ThreadId,
-) -> Result<Seq, Failure> {
+) -> Result<Seq, ForkFailure> {
     let past = PastSummary::load(journal, from, at).await?;
-    let transaction = journal.connections.begin().await.map_err(Failure::Write)?;
+    let transaction = journal
+        .connections
+        .begin()
+        .await
+        .map_err(ForkFailure::Write)?;
     let head = run(&transaction, from, at, to, &past).await?;
     let write = journal.threads.writing(to);
     let committed = transaction.commit().await;
     if !matches!(committed, Err(QueryFailure::Lost(_))) {
         write.conclude();
     }
-    committed.map_err(Failure::Write)?;
+    committed.map_err(ForkFailure::Write)?;
     Ok(head)
 }
 
@@ -115,9 +119,9 @@ struct PastSummary {
 
 impl PastSummary {
     /// Folds the summary, which may take a while, before the thread's row is locked.
-    async fn load(journal: &SharedJournal, from: ThreadId, at: Seq) -> Result<Self, Failure> {
-        let loaded = thread_state::load(journal, from).await;
-        let state = loaded.map_err(Failure::Read)??;
+    async fn load(journal: &SharedJournal, from: ThreadId, at: Seq) -> Result<Self, ForkFailure> {
+        let loaded = rebuild::load(journal, from).await;
+        let state = loaded.map_err(ForkFailure::Read)??;
         if state.row_state != RowState::Live {
             return Err(ReadError::NotFound.into());
         }
@@ -138,10 +142,10 @@ async fn summary_of(
     transaction: &Transaction<'_>,
     from: ThreadId,
     head: Seq,
-) -> Result<Option<Summary>, Failure> {
+) -> Result<Option<Summary>, ForkFailure> {
     let sql = "SELECT body FROM summaries WHERE id = $1";
     let rows = transaction.query(sql, &[from.as_uuid()]).await;
-    let rows = rows.map_err(Failure::Read)?;
+    let rows = rows.map_err(ForkFailure::Read)?;
     let summary = rows.first().map(|row| summary_row::parse(row.get(0), head));
     // One that cannot be read was rebuilt when the thread was loaded, or is when the fork is.
     Ok(summary.and_then(Result::ok))
@@ -154,10 +158,10 @@ async fn run(
     at: Seq,
     to: ThreadId,
     past: &PastSummary,
-) -> Result<Seq, Failure> {
+) -> Result<Seq, ForkFailure> {
     let exists = "SELECT 1 FROM threads WHERE id = $1 AND live";
     let taken = transaction.query(exists, &[to.as_uuid()]).await;
-    if !taken.map_err(Failure::Write)?.is_empty() {
+    if !taken.map_err(ForkFailure::Write)?.is_empty() {
         return Err(ForkError::Taken.into());
     }
     // The lock makes an append or a deletion wait. The statements after it see the thread as it is
@@ -165,7 +169,7 @@ async fn run(
     let lock = "SELECT log, head, family, writer, since FROM threads
                 WHERE id = $1 AND live FOR SHARE";
     let rows = transaction.query(lock, &[from.as_uuid()]).await;
-    let rows = rows.map_err(Failure::Read)?;
+    let rows = rows.map_err(ForkFailure::Read)?;
     let source = rows.first().ok_or(ReadError::NotFound)?;
     let (before, family): (i64, Uuid) = (source.get(1), source.get(2));
     let (writer, since): (Option<Uuid>, i64) = (source.get(3), source.get(4));
@@ -178,7 +182,7 @@ async fn run(
     let newest = transaction
         .query(&newest, &params)
         .await
-        .map_err(Failure::Read)?;
+        .map_err(ForkFailure::Read)?;
     let newest: Option<i64> = newest.first().and_then(|row| row.get(0));
     let head = seq(newest.unwrap_or(before));
     if at > head {
@@ -189,7 +193,7 @@ async fn run(
     } else if past.log == Some(source) {
         past.summary.clone()
     } else {
-        return Err(Failure::Changed);
+        return Err(ForkFailure::Changed);
     };
     let log = Uuid::now_v7();
     let last = share(transaction, from, at, log).await?;
@@ -209,7 +213,7 @@ async fn run(
     let upto = as_i64(at);
     let params: [Param<'_>; 7] = [&source, &before, &writer, &since, &lane, &log, &upto];
     let copied = transaction.query(&copy, &params).await;
-    let copied = copied.map_err(Failure::Write)?;
+    let copied = copied.map_err(ForkFailure::Write)?;
     let newest = copied.iter().map(|row| seq(row.get(0))).max();
     let head = newest.map_or(tail, |newest| newest.max(tail));
     let begin = "INSERT INTO threads AS t (id, log, live, head, tail, link, fence, family)
@@ -226,7 +230,7 @@ async fn run(
             &[id, &log, &as_i64(head), &as_i64(tail), &link, &family],
         )
         .await;
-    if begun.map_err(Failure::Write)?.is_empty() {
+    if begun.map_err(ForkFailure::Write)?.is_empty() {
         return Err(ForkError::Taken.into());
     }
     adopt_blobs(transaction, to, family).await?;
@@ -234,7 +238,7 @@ async fn run(
         let mut statement = Statement::default();
         row.write(&mut statement, "");
         let listed = transaction.query(&statement.sql, &statement.params).await;
-        listed.map_err(Failure::Write)?;
+        listed.map_err(ForkFailure::Write)?;
     }
     Ok(head)
 }
@@ -245,7 +249,7 @@ async fn adopt_blobs(
     transaction: &Transaction<'_>,
     to: ThreadId,
     family: Uuid,
-) -> Result<(), Failure> {
+) -> Result<(), ForkFailure> {
     let sql = "WITH waiting AS (
                    DELETE FROM blobs WHERE family = $1 AND family <> $2 AND waiting > 0
                        AND NOT EXISTS (SELECT 1 FROM blob_uses
@@ -257,7 +261,7 @@ async fn adopt_blobs(
                    SET waiting = b.waiting + excluded.waiting,
                        put_at = greatest(b.put_at, excluded.put_at)";
     let adopted = transaction.query(sql, &[to.as_uuid(), &family]).await;
-    adopted.map_err(Failure::Write)?;
+    adopted.map_err(ForkFailure::Write)?;
     Ok(())
 }
 
@@ -267,7 +271,7 @@ async fn share(
     from: ThreadId,
     at: Seq,
     log: Uuid,
-) -> Result<Option<(Seq, Vec<u8>)>, Failure> {
+) -> Result<Option<(Seq, Vec<u8>)>, ForkFailure> {
     let sql = format!(
         "WITH t AS (SELECT log FROM threads WHERE id = $1 AND live),
          segment AS ({OF_T})
@@ -279,7 +283,7 @@ async fn share(
     );
     let id = from.as_uuid();
     let rows = transaction.query(&sql, &[id, &as_i64(at)]).await;
-    let rows = rows.map_err(Failure::Read)?;
+    let rows = rows.map_err(ForkFailure::Read)?;
     let Some(row) = rows.first() else {
         return Ok(None);
     };
@@ -292,6 +296,6 @@ async fn share(
          SELECT $2, least(upto, $3), first, log FROM segment WHERE first <= $3"
     );
     let shared = transaction.query(&sql, &[id, &log, &last]).await;
-    shared.map_err(Failure::Write)?;
+    shared.map_err(ForkFailure::Write)?;
     Ok(Some((seq(last), row.get(1))))
 }

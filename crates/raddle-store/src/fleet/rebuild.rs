@@ -8,14 +8,25 @@ use super::error::QueryFailure;
 use super::read;
 use super::statement::Statement;
 use super::summary_row::SummaryRow;
-use super::thread_state::{RowState, ThreadState, as_i64};
+use super::thread_state::{self, RowState, ThreadState, as_i64};
 
 /// Bytes of records that are read at once.
 const PAGE_BYTES: usize = 1 << 20;
 
+/// Reads the state of a thread, with the summary that lists should show.
+pub(super) async fn load(
+    journal: &SharedJournal,
+    thread: ThreadId,
+) -> Result<Result<ThreadState, ReadError>, QueryFailure> {
+    match thread_state::load(journal, thread).await? {
+        Ok(state) => summary_of(journal, thread, state).await,
+        damage => Ok(damage),
+    }
+}
+
 /// Completes the state of a thread whose row in the lists is missing or cannot be read, and stores
 /// that row again. A thread whose records have no summary, such as a deleted one, has no row.
-pub(super) async fn summary_of(
+async fn summary_of(
     journal: &SharedJournal,
     thread: ThreadId,
     mut state: ThreadState,

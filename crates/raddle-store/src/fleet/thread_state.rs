@@ -11,7 +11,6 @@ use super::SharedJournal;
 use super::chain::{self, Link};
 use super::delta_row::{DeltaRow, gathered_of_t, lane};
 use super::error::{self, QueryFailure};
-use super::rebuild;
 use super::summary_row;
 
 /// Everything that an append relies on.
@@ -172,10 +171,7 @@ pub(super) async fn load(
         }
         Ok(state)
     });
-    match state {
-        Ok(state) => rebuild::summary_of(journal, thread, state).await,
-        damage => Ok(damage),
-    }
+    Ok(state)
 }
 
 /// Reads the state of a thread that damage makes unusable.

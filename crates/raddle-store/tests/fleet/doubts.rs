@@ -8,7 +8,7 @@ use store_suite::records::{ThreadScript, delta, item_started, owned, released, r
 
 use crate::maker::{open, options};
 use crate::proxy::{Fault, Proxy};
-use crate::server::{self, Session};
+use crate::server::{self, SqlSession};
 
 /// A journal behind a proxy, with one connection for events.
 async fn behind_proxy() -> (Proxy, FleetJournal, FleetOptions) {
@@ -196,7 +196,7 @@ async fn a_fork_whose_answer_was_lost_is_in_doubt() {
 #[tokio::test]
 async fn a_deletion_that_is_late_has_no_effect() {
     let (proxy, journal, options) = behind_proxy().await;
-    let session = Session::open(&options.schema).await;
+    let session = SqlSession::open(&options.schema).await;
     let script = with_text(&journal).await;
     proxy.arm(Fault::Delay, session.log(script.thread).await);
     let lost = journal.delete(script.thread).await;
@@ -245,7 +245,7 @@ async fn a_row_that_another_node_has_locked_leaves_no_thread_in_doubt() {
     let (_proxy, journal, options) = behind_proxy().await;
     let mut first = with_text(&journal).await;
     let mut second = with_text(&journal).await;
-    let session = Session::open(&options.schema).await;
+    let session = SqlSession::open(&options.schema).await;
     let id = first.thread.as_uuid();
     let lock = format!("BEGIN; SELECT 1 FROM threads WHERE id = '{id}' FOR UPDATE");
     session.run(&lock).await;

@@ -7,7 +7,7 @@ use store_suite::records::{ThreadScript, item_started, renamed};
 
 use crate::maker::{open, options};
 use crate::proxy::Proxy;
-use crate::server::{self, Session};
+use crate::server::{self, SqlSession};
 
 #[tokio::test]
 async fn several_nodes_start_on_an_empty_database() {
@@ -182,7 +182,7 @@ async fn a_list_entry_that_cannot_be_read_is_left_out_and_rebuilt() {
     for damage in ["UPDATE summaries SET body = '{}'", "DELETE FROM summaries"] {
         let options = options(server::shared());
         let journal = open(&options).await;
-        let session = Session::open(&options.schema).await;
+        let session = SqlSession::open(&options.schema).await;
         let mut damaged = ThreadScript::new();
         damaged.start(&journal, "/w").await;
         damaged.append(&journal, vec![renamed("a")]).await;
@@ -207,7 +207,7 @@ async fn a_list_entry_that_cannot_be_read_is_left_out_and_rebuilt() {
 async fn a_base_above_the_head_is_not_used() {
     let options = options(server::shared());
     let journal = open(&options).await;
-    let session = Session::open(&options.schema).await;
+    let session = SqlSession::open(&options.schema).await;
     let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     script.append(&journal, vec![renamed("lost")]).await;

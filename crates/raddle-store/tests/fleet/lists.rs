@@ -8,7 +8,7 @@ use store_suite::records::ThreadScript;
 
 use crate::maker::{open, options};
 use crate::proxy::{Fault, Proxy};
-use crate::server::{self, Session};
+use crate::server::{self, SqlSession};
 
 /// Threads that no filter for a provider passes.
 const THREADS: &str = "
@@ -24,7 +24,7 @@ const THREADS: &str = "
 async fn a_filtered_list_looks_at_a_limited_number_of_threads() {
     let options = options(server::shared());
     let journal = open(&options).await;
-    let session = Session::open(&options.schema).await;
+    let session = SqlSession::open(&options.schema).await;
     session.run(THREADS).await;
     let mut query = ListQuery {
         providers: vec!["other".to_owned()],
@@ -48,7 +48,7 @@ async fn a_search_that_the_server_cancels_goes_on_from_its_cursor() {
         ..options(&proxy.address(address))
     };
     let journal = open(&options).await;
-    let session = Session::open(&options.schema).await;
+    let session = SqlSession::open(&options.schema).await;
     let mut expected = Vec::new();
     for at in 0..20 {
         let mut script = ThreadScript::new();

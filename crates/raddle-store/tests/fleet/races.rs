@@ -9,12 +9,12 @@ use store_suite::records::{ThreadScript, renamed};
 
 use crate::maker::{open, options};
 use crate::proxy::{Fault, Proxy};
-use crate::server::{self, Session};
+use crate::server::{self, SqlSession};
 
-async fn begin() -> (FleetJournal, Session, ThreadScript) {
+async fn begin() -> (FleetJournal, SqlSession, ThreadScript) {
     let options = options(server::shared());
     let journal = open(&options).await;
-    let session = Session::open(&options.schema).await;
+    let session = SqlSession::open(&options.schema).await;
     let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     script.append(&journal, vec![renamed("before")]).await;
@@ -22,7 +22,7 @@ async fn begin() -> (FleetJournal, Session, ThreadScript) {
 }
 
 /// Locks the row of a thread.
-async fn lock(session: &Session, thread: ThreadId) {
+async fn lock(session: &SqlSession, thread: ThreadId) {
     let id = thread.as_uuid();
     let lock = format!("BEGIN; SELECT 1 FROM threads WHERE id = '{id}' FOR UPDATE");
     session.run(&lock).await;
@@ -98,7 +98,7 @@ async fn a_removal_that_fails_delays_no_other() {
         ..options(server::shared())
     };
     let journal = open(&options).await;
-    let session = Session::open(&options.schema).await;
+    let session = SqlSession::open(&options.schema).await;
     let mut scripts = [(); 3].map(|()| ThreadScript::new());
     let mut logs = Vec::new();
     for script in &mut scripts {

@@ -147,9 +147,9 @@ pub fn port(address: &str) -> u16 {
 }
 
 /// A session beside the journal, for what a test does to its tables.
-pub struct Session(tokio_postgres::Client);
+pub struct SqlSession(tokio_postgres::Client);
 
-impl Session {
+impl SqlSession {
     /// Connects to the server that all tests share.
     pub async fn open(schema: &str) -> Self {
         let address = format!("{} options='-c search_path={schema}'", shared());

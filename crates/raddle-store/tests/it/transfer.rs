@@ -9,7 +9,7 @@ use raddle_core::ports::{
     Pages, ReadError, StoreTimeouts, Summary, TurnEntry,
 };
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, Timestamp, TurnId};
-use raddle_store::{Store, Transfer, TransferError, TransferSummary};
+use raddle_store::{ThreadStore, Transfer, TransferError, TransferSummary};
 use store_suite::StoreMaker;
 use tokio::sync::Notify;
 
@@ -64,7 +64,7 @@ impl Calls {
 
 /// A store whose calls are counted.
 struct Counted<'a> {
-    inner: &'a dyn Store,
+    inner: &'a dyn ThreadStore,
     calls: &'a Calls,
 }
 
@@ -190,7 +190,7 @@ struct Example {
 }
 
 impl Example {
-    async fn write(store: &(impl Store + 'static)) -> Self {
+    async fn write(store: &(impl ThreadStore + 'static)) -> Self {
         let mut script = ThreadScript::new();
         script.start(store, "/w").await;
         for turn in ["a", "b", "c"] {
@@ -213,7 +213,7 @@ impl Example {
     }
 
     /// Whether a store has the whole thread.
-    async fn is_in(&self, store: &dyn Store) -> bool {
+    async fn is_in(&self, store: &dyn ThreadStore) -> bool {
         let thread = self.script.thread;
         if store.head(thread).await.unwrap() == Seq::ZERO {
             return false;
@@ -227,18 +227,18 @@ impl Example {
     }
 }
 
-async fn all(store: &dyn Store, thread: ThreadId) -> Vec<Record> {
+async fn all(store: &dyn ThreadStore, thread: ThreadId) -> Vec<Record> {
     store.read(thread, Seq::ZERO, usize::MAX).await.unwrap()
 }
 
-async fn listed(store: &dyn Store) -> Vec<ThreadId> {
+async fn listed(store: &dyn ThreadStore) -> Vec<ThreadId> {
     let page = store.list(ListQuery::default()).await.unwrap();
     page.entries.iter().map(|it| it.thread).collect()
 }
 
 async fn run(
-    from: &dyn Store,
-    to: &dyn Store,
+    from: &dyn ThreadStore,
+    to: &dyn ThreadStore,
     id: ThreadId,
 ) -> Result<TransferSummary, TransferError> {
     Transfer::open(from, to, id).await?.run(NOW).await
@@ -319,8 +319,8 @@ where
 }
 
 fn counted<'a>(
-    from: &'a dyn Store,
-    to: &'a dyn Store,
+    from: &'a dyn ThreadStore,
+    to: &'a dyn ThreadStore,
     calls: &'a Calls,
 ) -> (Counted<'a>, Counted<'a>) {
     let counted = |inner| Counted { inner, calls };

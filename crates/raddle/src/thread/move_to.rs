@@ -10,7 +10,7 @@ use raddle_console::Printer;
 use raddle_core::ThreadId;
 use raddle_core::ports::ListQuery;
 use raddle_store::{
-    Archive, LocalJournal, Options, Store, Transfer, TransferError, TransferSummary,
+    Archive, LocalJournal, Options, ThreadStore, Transfer, TransferError, TransferSummary,
 };
 use serde_json::json;
 
@@ -111,7 +111,7 @@ fn destination(args: &ThreadMove) -> Result<Destination> {
     Ok(Destination::Home(home.join("threads")))
 }
 
-async fn open(setting: &StoreSetting, folder: &Path) -> Result<Box<dyn Store>> {
+async fn open(setting: &StoreSetting, folder: &Path) -> Result<Box<dyn ThreadStore>> {
     match setting {
         StoreSetting::Local => {
             let folder = folder.to_owned();
@@ -122,7 +122,7 @@ async fn open(setting: &StoreSetting, folder: &Path) -> Result<Box<dyn Store>> {
 }
 
 /// Returns the threads of a store, the oldest first.
-async fn all(store: &dyn Store) -> Result<Vec<ThreadId>> {
+async fn all(store: &dyn ThreadStore) -> Result<Vec<ThreadId>> {
     let mut ids = Vec::new();
     for archived in [false, true] {
         let mut query = ListQuery {
@@ -158,8 +158,8 @@ fn named(source: &StoreSetting, folder: &Path, ids: &[String]) -> Result<Vec<Thr
 }
 
 async fn move_one(
-    from: &dyn Store,
-    to: &dyn Store,
+    from: &dyn ThreadStore,
+    to: &dyn ThreadStore,
     id: ThreadId,
     folder: &Path,
 ) -> Result<TransferSummary> {

@@ -9,7 +9,7 @@ use raddle_core::ports::{
 };
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 use raddle_rpc::Connection;
-use raddle_store::{LocalJournal, NodeLock, Store};
+use raddle_store::{LocalJournal, NodeLock, ThreadStore};
 use tokio::sync::{OnceCell, mpsc};
 
 use super::peers::{open_listener, stopped};
@@ -28,7 +28,7 @@ pub(super) struct LazyJournal {
 
 /// An open journal, and the lock that marks this node as alive, taken before the first write.
 struct OpenJournal {
-    journal: Box<dyn Store>,
+    journal: Box<dyn ThreadStore>,
     _alive: Option<NodeLock>,
 }
 
@@ -48,7 +48,7 @@ impl LazyJournal {
         }
     }
 
-    async fn opened(&self) -> Result<&dyn Store, ReadError> {
+    async fn opened(&self) -> Result<&dyn ThreadStore, ReadError> {
         let open = || async {
             match &self.store {
                 StoreSetting::Local => self.open_local().await.map_err(advised),

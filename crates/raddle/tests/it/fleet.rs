@@ -160,8 +160,11 @@ fn commands_about_the_home_do_not_pretend_that_there_are_no_threads() {
     ] {
         let output = run(home.path(), words);
         assert_eq!(output.status.code(), Some(1), "{words:?}");
-        let said = text(&output.stderr);
-        assert!(said.contains("the threads are in the database"), "{said}");
+        let message = text(&output.stderr);
+        assert!(
+            message.contains("the threads are in the database"),
+            "{message}"
+        );
     }
     let collected = run(home.path(), &["gc"]);
     assert!(collected.status.success(), "{collected:?}");
@@ -183,9 +186,9 @@ fn a_server_refuses_a_store_that_it_cannot_use() {
         fs::write(home.path().join("config.toml"), store).expect("written");
         let output = run(home.path(), &["app-server"]);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
-        let said = text(&output.stderr);
-        assert!(said.contains(expected), "{said}");
-        assert!(!said.contains("RUST_BACKTRACE"), "{said}");
+        let message = text(&output.stderr);
+        assert!(message.contains(expected), "{message}");
+        assert!(!message.contains("RUST_BACKTRACE"), "{message}");
     }
 }
 
