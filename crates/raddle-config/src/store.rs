@@ -134,7 +134,7 @@ mod tests {
         for (text, expected) in [
             ("store = 'postgres://a'", "must be a table"),
             ("[store]", "neither"),
-            ("[store]\nadress = 'postgres://a'", "no `adress`"),
+            ("[store]\nurl = 'postgres://a'", "no `url`"),
             ("[store]\naddress = 1", "must be a text"),
             ("[store]\naddress = 'a'\naddress_env = 'URL'", "both"),
             ("[store]\naddress_env = 'NONE'", "NONE"),
