@@ -8,7 +8,8 @@ use store_suite::records::{ThreadScript, delta, item_started, owned, released, r
 
 use crate::maker::{open, options};
 use crate::proxy::{Fault, Proxy};
-use crate::server::{self, SqlSession};
+use crate::server;
+use crate::sql_session::SqlSession;
 
 /// A journal behind a proxy, with one connection for events.
 async fn behind_proxy() -> (Proxy, FleetJournal, FleetOptions) {

@@ -7,7 +7,8 @@ use store_suite::records::{ThreadScript, item_started, renamed};
 
 use crate::maker::{open, options};
 use crate::proxy::Proxy;
-use crate::server::{self, SqlSession};
+use crate::server;
+use crate::sql_session::SqlSession;
 
 #[tokio::test]
 async fn several_nodes_start_on_an_empty_database() {

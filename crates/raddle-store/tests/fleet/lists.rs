@@ -8,7 +8,8 @@ use store_suite::records::ThreadScript;
 
 use crate::maker::{open, options};
 use crate::proxy::{Fault, Proxy};
-use crate::server::{self, SqlSession};
+use crate::server;
+use crate::sql_session::SqlSession;
 
 /// Threads that no filter for a provider passes.
 const THREADS: &str = "

@@ -15,6 +15,7 @@ mod node_log;
 mod proxy;
 mod races;
 mod server;
+mod sql_session;
 mod suite;
 mod tenants;
 

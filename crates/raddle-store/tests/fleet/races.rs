@@ -9,7 +9,8 @@ use store_suite::records::{ThreadScript, renamed};
 
 use crate::maker::{open, options};
 use crate::proxy::{Fault, Proxy};
-use crate::server::{self, SqlSession};
+use crate::server;
+use crate::sql_session::SqlSession;
 
 async fn begin() -> (FleetJournal, SqlSession, ThreadScript) {
     let options = options(server::shared());
