@@ -14,6 +14,9 @@ use sha2::{Digest, Sha256};
 
 use crate::blob;
 
+/// Number that no record reaches.
+const SEQ_MAX: Seq = Seq(u64::MAX);
+
 /// Bytes of records that are read and appended at a time.
 const PIECE_BYTES: usize = 512 << 10;
 
@@ -44,6 +47,9 @@ pub enum TransferError {
         "the destination has a thread with this id already, with other records; delete one of them"
     )]
     Exists,
+    /// Both stores are the same.
+    #[error("the threads are there already")]
+    SameStore,
     /// The thread was used in the source while it was copied.
     #[error("the thread was used meanwhile; try again")]
     Changed,
@@ -78,6 +84,8 @@ struct Content {
     head: Seq,
     records: u64,
     blobs: u64,
+    /// Number of the record that marks it as deleted, which does not count.
+    deleted: Option<Seq>,
     /// Hash over the events.
     events: Sha256,
     /// Hashes over the deltas of each open item. A store may have deleted those of a settled one.
@@ -86,6 +94,12 @@ struct Content {
 
 impl Content {
     fn add(&mut self, record: &Record) {
+        if let RecordBody::Event(event) = &record.body
+            && matches!(**event, Event::Deleted { .. })
+        {
+            self.deleted = Some(record.seq);
+            return;
+        }
         self.head = record.seq;
         self.records += 1;
         // A record that was read can be written.
@@ -111,8 +125,11 @@ impl Content {
             let hash = |(item, hash): (&ItemId, &Sha256)| (item.clone(), hash.clone().finalize());
             it.deltas.iter().map(hash).collect()
         };
+        self.has_events_of(other) && deltas(self) == deltas(other)
+    }
+
+    fn has_events_of(&self, other: &Self) -> bool {
         self.events.clone().finalize() == other.events.clone().finalize()
-            && deltas(self) == deltas(other)
     }
 }
 
@@ -160,6 +177,7 @@ impl<'a> Transfer<'a> {
 
     /// Moves the thread. `now` is the time of the mark in the source.
     pub async fn run(self, now: Timestamp) -> Result<TransferSummary, TransferError> {
+        self.ensure_other_store(now).await?;
         if self.thread.is_deleted() {
             return self.finish_interrupted().await;
         }
@@ -169,10 +187,14 @@ impl<'a> Transfer<'a> {
         if head != self.thread.head() {
             return Err(TransferError::Changed);
         }
-        let copied = match self.to.head(id).await.map_err(TransferError::Read)? {
-            Seq::ZERO => self.copy().await?,
-            // An earlier attempt copied it, and was interrupted.
-            _ => self.compare().await?,
+        let copied = match self.find_copy(head, now).await? {
+            Some(copied) => copied,
+            None => {
+                let copied = self.copy().await;
+                // Rows that the thread shares with it stay. Nothing shows it, if it stays too.
+                let _ = self.to.delete(staged_id(id)).await;
+                copied?
+            }
         };
         if copied.head != head {
             self.withdraw(copied.head, now).await;
@@ -184,11 +206,65 @@ impl<'a> Transfer<'a> {
             let _ = self.to.save_base(id, base).await;
         }
         self.remove(head, now).await?;
+        let _ = self.to.delete(staged_id(id)).await;
         Ok(TransferSummary {
             head,
             records: copied.records,
             blobs: copied.blobs,
         })
+    }
+
+    /// Fails if both stores are the same: two addresses may lead to one database. Then a thread would
+    /// be found to be copied already, and removed.
+    async fn ensure_other_store(&self, now: Timestamp) -> Result<(), TransferError> {
+        let probe = ThreadId::mint();
+        let record = Record {
+            seq: Seq::ZERO.next(),
+            at: now,
+            // Without a start, the thread is in no list.
+            body: Event::Released {}.into(),
+        };
+        let append = self.to.append(probe, Seq::ZERO, &[record], Class::Power);
+        append.await.map_err(TransferError::Append)?;
+        let seen = self.from.head(probe).await;
+        let deleted = self.to.delete(probe).await;
+        if seen.map_err(TransferError::Source)? != Seq::ZERO {
+            return Err(TransferError::SameStore);
+        }
+        deleted.map_err(TransferError::Append)
+    }
+
+    /// Returns the copy that an interrupted attempt made, if it is complete. Removes one that is not:
+    /// the thread was used since in the source, or the copy was about to be removed.
+    async fn find_copy(&self, head: Seq, now: Timestamp) -> Result<Option<Content>, TransferError> {
+        let newest = self.to.head(self.id).await.map_err(TransferError::Read)?;
+        if newest == Seq::ZERO {
+            return Ok(None);
+        }
+        let stored = self.read_back().await?;
+        let source = read_upto(self.from, self.id, stored.head).await;
+        let source = source.map_err(TransferError::Source)?;
+        if !stored.has_events_of(&source) {
+            return Err(TransferError::Exists);
+        }
+        if let Some(deleted) = stored.deleted {
+            let forgotten = self.to.forget(self.id, deleted).await;
+            forgotten.map_err(TransferError::Append)?;
+            return Ok(None);
+        }
+        if stored.head == head && stored.is_same(&source) {
+            return Ok(Some(stored));
+        }
+        match mark_deleted(self.to, self.id, newest, now).await {
+            Ok(deleted) => {
+                let forgotten = self.to.forget(self.id, deleted).await;
+                forgotten.map_err(TransferError::Append)?;
+                Ok(None)
+            }
+            // Somebody uses it.
+            Err(AppendError::Conflict) => Err(TransferError::Exists),
+            Err(error) => Err(TransferError::Append(error)),
+        }
     }
 
     /// Copies the thread, and reads it back.
@@ -224,8 +300,6 @@ impl<'a> Transfer<'a> {
                 TransferError::Append(AppendError::Unavailable(error.to_string()))
             }
         })?;
-        // Rows that the thread shares with it stay. Nothing shows it, if it stays too.
-        let _ = self.to.delete(staged).await;
         let stored = self.read_back().await?;
         match stored.is_same(&copied) {
             true => Ok(copied),
@@ -254,29 +328,8 @@ impl<'a> Transfer<'a> {
 
     /// Reads the thread of the destination.
     async fn read_back(&self) -> Result<Content, TransferError> {
-        self.read_all(self.to).await.map_err(TransferError::Read)
-    }
-
-    async fn read_all(&self, store: &dyn ThreadStore) -> Result<Content, ReadError> {
-        let mut all = Content::default();
-        loop {
-            let page = store.read(self.id, all.head, PIECE_BYTES).await?;
-            if page.is_empty() {
-                return Ok(all);
-            }
-            page.iter().for_each(|record| all.add(record));
-        }
-    }
-
-    /// Compares a thread of the destination with that of the source.
-    async fn compare(&self) -> Result<Content, TransferError> {
-        let source = self.read_all(self.from).await;
-        let source = source.map_err(TransferError::Source)?;
-        let stored = self.read_back().await?;
-        match stored.is_same(&source) {
-            true => Ok(stored),
-            false => Err(TransferError::Exists),
-        }
+        let stored = read_upto(self.to, self.id, SEQ_MAX).await;
+        stored.map_err(TransferError::Read)
     }
 
     /// Removes the copy, unless somebody used it already.
@@ -293,29 +346,66 @@ impl<'a> Transfer<'a> {
                 let forgotten = self.from.forget(self.id, deleted).await;
                 forgotten.map_err(TransferError::NotRemoved)
             }
-            Err(AppendError::Conflict) => {
-                self.withdraw(head, now).await;
-                Err(TransferError::Changed)
-            }
+            Err(AppendError::Conflict) => match self.is_in_source().await {
+                // Another attempt to move the thread has ended, so the copy is the thread.
+                Ok(false) => Ok(()),
+                Ok(true) => {
+                    self.withdraw(head, now).await;
+                    Err(TransferError::Changed)
+                }
+                Err(error) => Err(TransferError::Source(error)),
+            },
             Err(error) => Err(TransferError::NotRemoved(error)),
+        }
+    }
+
+    /// Whether the source has the thread, and not only its mark.
+    async fn is_in_source(&self) -> Result<bool, ReadError> {
+        match read_upto(self.from, self.id, SEQ_MAX).await {
+            Ok(content) => Ok(content.deleted.is_none()),
+            Err(ReadError::NotFound) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
     /// Removes a thread of the source that an interrupted attempt had marked as deleted.
     async fn finish_interrupted(&self) -> Result<TransferSummary, TransferError> {
-        let head = self.to.head(self.id).await.map_err(TransferError::Read)?;
-        if head == Seq::ZERO {
+        let newest = self.to.head(self.id).await.map_err(TransferError::Read)?;
+        if newest == Seq::ZERO {
             // It was deleted, not moved.
             return Err(TransferError::NotFound);
         }
-        let stored = self.read_back().await?;
+        let source = read_upto(self.from, self.id, SEQ_MAX).await;
+        let source = source.map_err(TransferError::Source)?;
+        let stored = read_upto(self.to, self.id, source.head).await;
+        let stored = stored.map_err(TransferError::Read)?;
+        if !stored.has_events_of(&source) {
+            return Err(TransferError::Exists);
+        }
         let forgotten = self.from.forget(self.id, self.thread.head()).await;
         forgotten.map_err(TransferError::NotRemoved)?;
+        let _ = self.to.delete(staged_id(self.id)).await;
         Ok(TransferSummary {
-            head,
-            records: stored.records,
+            head: source.head,
+            records: source.records,
             blobs: 0,
         })
+    }
+}
+
+/// Reads a thread up to a number.
+async fn read_upto(store: &dyn ThreadStore, id: ThreadId, upto: Seq) -> Result<Content, ReadError> {
+    let mut content = Content::default();
+    let mut after = Seq::ZERO;
+    loop {
+        let page = store.read(id, after, PIECE_BYTES).await?;
+        for record in page.iter().filter(|it| it.seq <= upto) {
+            content.add(record);
+        }
+        match page.last() {
+            Some(last) if last.seq < upto => after = last.seq,
+            _ => return Ok(content),
+        }
     }
 }
 

@@ -48,9 +48,9 @@ pub(crate) fn run(args: &Gc) -> Result<ExitCode> {
     }
     let home = Home::find()?;
     // Only a server knows the threads of a database.
-    let left = match postgres::is_configured(&home) {
-        true => Vec::new(),
-        false => left_copies(&copy_folders(&home.state))
+    let left = match postgres::is_local(&home) {
+        false => Vec::new(),
+        true => left_copies(&copy_folders(&home.state))
             .context("cannot find out which copies of workspaces are left")?,
     };
     if !left.is_empty() {

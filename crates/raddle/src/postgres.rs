@@ -77,3 +77,9 @@ pub(crate) fn is_configured(home: &Home) -> bool {
     let store = config::open(home, Vec::new()).ok().map(|it| it.store());
     !matches!(store, None | Some(Ok(StoreSetting::Local)))
 }
+
+/// Whether the configuration certainly stores the threads in the home.
+pub(crate) fn is_local(home: &Home) -> bool {
+    let store = config::open(home, Vec::new()).ok().map(|it| it.store());
+    matches!(store, Some(Ok(StoreSetting::Local)))
+}

@@ -106,12 +106,7 @@ pub(super) async fn flush(journal: &SharedJournal, thread: ThreadId) -> Result<(
     let position = journal.node_log.position();
     let state = match journal.threads.get(thread) {
         Some(cached) => cached,
-        None => {
-            // The database may have lost batches that are still in memory.
-            let confirmed = journal.node_log.confirm(thread, limit).await;
-            confirmed.map_err(error::repeatable)?;
-            load(journal, thread).await?
-        }
+        None => load(journal, thread).await?,
     };
     let is_ours = state.row_state == RowState::Live && state.writer == Some(position.log);
     if !is_ours || state.gathered.is_empty() {
@@ -131,6 +126,10 @@ pub(super) async fn flush(journal: &SharedJournal, thread: ThreadId) -> Result<(
 
 /// Returns the state of a thread from the database.
 async fn load(journal: &SharedJournal, thread: ThreadId) -> Result<ThreadState, AppendError> {
+    // The database may have lost batches that are still in memory.
+    let limit = journal.connections.statement_max();
+    let confirmed = journal.node_log.confirm(thread, limit).await;
+    confirmed.map_err(error::repeatable)?;
     let loaded = rebuild::load(journal, thread).await;
     match loaded.map_err(error::repeatable)? {
         Ok(state) => Ok(state),

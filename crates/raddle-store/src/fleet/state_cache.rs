@@ -113,7 +113,8 @@ impl StateCache {
         let mut inner = self.inner();
         let cached = inner.states.get_mut(&thread);
         let cached = cached.filter(|it| (it.log, it.head) == (before.log, before.head));
-        let mut has_more = false;
+        // Without a state, nothing shows whether deltas were gathered meanwhile.
+        let mut has_more = true;
         if let Some(cached) = cached {
             cached.head = after.head;
             cached.since = after.since;

@@ -27,11 +27,12 @@ struct Cut {
     is_after: bool,
 }
 
-/// Counts calls, and never returns from one of them.
+/// Counts calls, and stops at one of them until it is resumed.
 struct Calls {
     count: AtomicUsize,
     cut: Option<Cut>,
     reached: Notify,
+    resumed: Notify,
 }
 
 impl Calls {
@@ -40,6 +41,7 @@ impl Calls {
             count: AtomicUsize::new(0),
             cut,
             reached: Notify::new(),
+            resumed: Notify::new(),
         }
     }
 
@@ -58,7 +60,7 @@ impl Calls {
 
     async fn stop(&self) {
         self.reached.notify_one();
-        std::future::pending().await
+        self.resumed.notified().await;
     }
 }
 
@@ -348,6 +350,105 @@ where
     assert_eq!(transfer.owner(), None);
 }
 
+/// Two handles of one store, as two addresses of one database: nothing is removed.
+pub async fn a_move_to_the_same_store_is_refused<A: StoreMaker>()
+where
+    A::Store: 'static,
+{
+    let maker = A::fresh().await;
+    let example = Example::write(maker.store()).await;
+    let other = maker.second_handle().await;
+    let moved = run(maker.store(), &other, example.script.thread).await;
+    assert!(matches!(moved, Err(TransferError::SameStore)), "{moved:?}");
+    assert!(example.is_in(maker.store()).await);
+}
+
+/// Another attempt runs while one has stopped at a call, for each of its calls. The thread is never
+/// lost, and is in the destination once an attempt succeeded.
+pub async fn two_attempts_at_once_keep_the_thread<A: StoreMaker, B: StoreMaker>()
+where
+    A::Store: 'static,
+{
+    for call in 0.. {
+        let (from, to) = (A::fresh().await, B::fresh().await);
+        let (from, to) = (from.store(), to.store());
+        let example = Example::write(from).await;
+        let thread = example.script.thread;
+        let stopped = Calls::new(Some(Cut {
+            call,
+            is_after: false,
+        }));
+        let (slow_from, slow_to) = counted(from, to, &stopped);
+        let slow = run(&slow_from, &slow_to, thread);
+        let mut slow = std::pin::pin!(slow);
+        tokio::select! {
+            result = &mut slow => {
+                assert!(result.is_ok() && call > 15, "{call}: {result:?}");
+                return;
+            }
+            () = stopped.reached.notified() => {}
+        }
+        let quick = run(from, to, thread).await;
+        stopped.resumed.notify_one();
+        let slow = slow.await;
+        let is_there = example.is_in(to).await;
+        assert!(
+            is_there || example.is_in(from).await,
+            "{call}: {quick:?} {slow:?}"
+        );
+        assert!(
+            is_there || (quick.is_err() && slow.is_err()),
+            "{call}: {quick:?} {slow:?}"
+        );
+    }
+}
+
+/// A copy of an interrupted attempt is replaced, if the thread was used in its store since.
+pub async fn a_stale_copy_is_replaced<A: StoreMaker, B: StoreMaker>()
+where
+    A::Store: 'static,
+{
+    let calls = Calls::new(None);
+    {
+        let (from, to) = (A::fresh().await, B::fresh().await);
+        let example = Example::write(from.store()).await;
+        let (from, to) = counted(from.store(), to.store(), &calls);
+        run(&from, &to, example.script.thread).await.unwrap();
+    }
+    let calls = calls.count.load(Ordering::SeqCst);
+    for call in 0..calls {
+        let (from, to) = (A::fresh().await, B::fresh().await);
+        let (from, to) = (from.store(), to.store());
+        let mut example = Example::write(from).await;
+        let thread = example.script.thread;
+        let cut = Cut {
+            call,
+            is_after: false,
+        };
+        let interrupted = Calls::new(Some(cut));
+        {
+            let (from, to) = counted(from, to, &interrupted);
+            tokio::select! {
+                _ = run(&from, &to, thread) => panic!("{cut:?} was not reached"),
+                () = interrupted.reached.notified() => {}
+            }
+        }
+        let newest = from.head(thread).await.unwrap();
+        if newest != example.script.head {
+            // The source has its mark, or nothing.
+            continue;
+        }
+        example
+            .script
+            .append(from, vec![renamed("used since")])
+            .await;
+        let moved = run(from, to, thread).await;
+        let moved = moved.unwrap_or_else(|error| panic!("{cut:?}: {error:?}"));
+        assert_eq!(moved.head, example.script.head, "{cut:?}");
+        assert!(example.is_in(to).await && !example.is_in(from).await);
+    }
+}
+
 /// A thread of the destination is never overwritten.
 pub async fn another_thread_of_the_same_id_stays<A: StoreMaker, B: StoreMaker>()
 where
@@ -391,6 +492,21 @@ macro_rules! transfer_tests {
             #[tokio::test]
             async fn a_thread_that_is_used_meanwhile_stays() {
                 suite::a_thread_that_is_used_meanwhile_stays::<Source, Destination>().await;
+            }
+
+            #[tokio::test]
+            async fn a_move_to_the_same_store_is_refused() {
+                suite::a_move_to_the_same_store_is_refused::<Source>().await;
+            }
+
+            #[tokio::test]
+            async fn two_attempts_at_once_keep_the_thread() {
+                suite::two_attempts_at_once_keep_the_thread::<Source, Destination>().await;
+            }
+
+            #[tokio::test]
+            async fn a_stale_copy_is_replaced() {
+                suite::a_stale_copy_is_replaced::<Source, Destination>().await;
             }
 
             #[tokio::test]

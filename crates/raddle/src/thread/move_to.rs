@@ -26,10 +26,11 @@ pub(super) fn run(home: &Home, args: &ThreadMove) -> Result<ExitCode> {
     let source = postgres::configured_store(home, Vec::new())?;
     let destination = destination(args)?;
     postgres::ensure_built_in(&destination.setting())?;
-    ensure!(
-        source != destination.setting() && !destination.is_folder(&home.threads()),
-        "the threads are there already"
-    );
+    let is_same = match (&source, &destination) {
+        (StoreSetting::Local, Destination::Home(_)) => destination.is_folder(&home.threads()),
+        (source, _) => *source == destination.setting(),
+    };
+    ensure!(!is_same, "the threads are there already");
     runtime::current_thread()?.block_on(async {
         let from = open(&source, &home.threads()).await;
         let from = from.context("the store of this home cannot be used")?;

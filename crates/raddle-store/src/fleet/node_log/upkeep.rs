@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use raddle_core::ThreadId;
+use raddle_core::ports::AppendError;
 
 use super::{LogState, NodeLog};
 use crate::fleet::SharedJournal;
@@ -43,7 +44,10 @@ async fn flush_old(journal: &SharedJournal, age: Duration) {
     for thread in journal.node_log.old_holds(age) {
         if let Err(error) = append::flush(journal, thread).await {
             tracing::debug!(%thread, %error, "deltas of a thread are copied later");
-            return;
+            // One thread that cannot be read does not keep the others.
+            if matches!(error, AppendError::Unavailable(_) | AppendError::Unknown(_)) {
+                return;
+            }
         }
     }
 }
