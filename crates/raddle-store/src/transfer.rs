@@ -218,13 +218,13 @@ impl<'a> Transfer<'a> {
     /// be found to be copied already, and removed.
     async fn ensure_other_store(&self, now: Timestamp) -> Result<(), TransferError> {
         let probe = ThreadId::mint();
-        let record = Record {
+        let records = [Record {
             seq: Seq::ZERO.next(),
             at: now,
             // Without a start, the thread is in no list.
             body: Event::Released {}.into(),
-        };
-        let append = self.to.append(probe, Seq::ZERO, &[record], Class::Power);
+        }];
+        let append = self.to.append(probe, Seq::ZERO, &records, Class::Power);
         append.await.map_err(TransferError::Append)?;
         let seen = self.from.head(probe).await;
         let deleted = self.to.delete(probe).await;
