@@ -165,7 +165,13 @@ impl Journal for FleetJournal {
     }
 
     fn save_base(&self, thread: ThreadId, base: Base) -> BoxFuture<'_, Result<(), AppendError>> {
-        Box::pin(read::save_base(&self.shared, thread, base))
+        Box::pin(async move {
+            // A base is stored only if the thread's row has all its records.
+            if self.shared.threads.newest_gathered(thread).is_some() {
+                append::flush(&self.shared, thread).await?;
+            }
+            read::save_base(&self.shared, thread, base).await
+        })
     }
 
     fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> BoxFuture<'_, Result<Seq, ForkError>> {

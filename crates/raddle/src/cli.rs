@@ -118,7 +118,7 @@ pub(crate) enum Command {
     /// Without a subcommand it runs in the foreground, for service managers such as systemd. It
     /// listens on the Unix socket of the home unless --listen is given. See docs/operating.md.
     Daemon(Box<Daemon>),
-    /// List, show, check, copy, restore and delete stored threads
+    /// List, show, check, copy, move, restore and delete stored threads
     #[command(subcommand)]
     Thread(ThreadCommand),
     /// Print the file changes of a turn as a diff

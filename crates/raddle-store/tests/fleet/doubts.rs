@@ -218,7 +218,7 @@ async fn a_deletion_that_is_late_has_no_effect() {
     newer.start(&other, "/newer").await;
     proxy.release().await;
     assert_eq!(journal.head(newer.thread).await, Ok(newer.head));
-    newer.append(&journal, vec![renamed("next")]).await;
+    newer.append(&other, vec![renamed("next")]).await;
     assert_eq!(journal.delete(newer.thread).await, Ok(()));
     assert_eq!(other.head(newer.thread).await, Ok(Seq::ZERO));
 }

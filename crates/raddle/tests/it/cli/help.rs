@@ -8,8 +8,9 @@ const COLUMNS: usize = 80;
 /// The maximum number of lines of `-h`: commands that start a server or a sandbox have many options.
 const LINES_MAX: usize = 30;
 
-/// The same for the list of all commands: the height of a terminal on a laptop.
-const COMMANDS_LINES_MAX: usize = 36;
+/// The same for the list of all commands: the height of a terminal on a laptop. The build for fleets
+/// has one more.
+const COMMANDS_LINES_MAX: usize = 36 + cfg!(feature = "fleet") as usize;
 
 /// Returns the subcommands that a help text lists.
 fn listed(help: &str) -> Vec<String> {
