@@ -52,7 +52,7 @@ impl Calls {
             self.stop().await;
         }
         let result = call.await;
-        if cut.is_some() {
+        if cut.is_some_and(|it| it.is_after) {
             self.stop().await;
         }
         result
