@@ -28,7 +28,13 @@ const REJOINED: [&str; 4] = ["300", "12", "60", "1"];
 /// The same on PostgreSQL, smaller, and stock clients.
 const FLEET_TURNS: &str = "3";
 const FLEET_REJOINED: [&str; 4] = ["100", "4", "10", "1"];
-const FLEET_CLIENTS: &[&str] = &["python-sdk", "tui"];
+const FLEET_CLIENTS: &[&str] = &[
+    "tui-interrupt",
+    "tui-resume",
+    "tui-asks-again",
+    "python-sdk-threads",
+    "acp-session",
+];
 const NODES: &[&str] = &["--threads", "20", "--kills", "10", "--starts", "16"];
 /// On a machine that may be busy, a ratio is only a rough measure.
 const CROWD: &[&str] = &[
