@@ -95,11 +95,15 @@ pub fn run(raddle: &Path) -> Result<Vec<String>> {
 
 /// A process of `raddle mock`. Dropping this value ends it.
 pub struct Mock {
-    _process: ChildGuard,
+    process: ChildGuard,
     pub address: String,
 }
 
 impl Mock {
+    pub fn id(&self) -> u32 {
+        self.process.child.id()
+    }
+
     pub fn start(raddle: &Path) -> Result<Self> {
         let mut command = Command::new(raddle);
         command
@@ -114,10 +118,7 @@ impl Mock {
         let address = address.and_then(|it| it.strip_suffix("/v1"));
         let address = address.context("the mock did not say where it listens")?;
         let address = address.to_owned();
-        Ok(Self {
-            _process: process,
-            address,
-        })
+        Ok(Self { process, address })
     }
 }
 
