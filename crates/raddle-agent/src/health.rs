@@ -1,6 +1,6 @@
 //! Health of the journal.
 
-use raddle_core::ports::{AppendError, ReadError};
+use raddle_core::ports::{AppendError, Durability, ReadError};
 use raddle_core::{Class, Seq};
 
 use crate::{Counters, Threads};
@@ -23,6 +23,11 @@ impl Threads {
     /// The counters of all threads.
     pub fn counters(&self) -> &Counters {
         &self.shared.counters
+    }
+
+    /// What events survive, as the journal last measured it.
+    pub fn durability(&self) -> Durability {
+        self.shared.journal.durability()
     }
 
     /// Probes the journal with a read and an empty append. The append queues behind all other

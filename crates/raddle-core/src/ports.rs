@@ -1,6 +1,7 @@
 //! The outside world as the rules see it: small traits that every implementation honours in full.
 
 mod checkpoints;
+mod durability;
 mod hooks;
 mod mcp;
 mod model;
@@ -22,6 +23,7 @@ pub use checkpoints::{
     FileDiffContent, FileDiffKind, FileRestore, NoCheckpoints, RestoreEffect, RestoreFiles,
     RestoredFile,
 };
+pub use durability::Durability;
 pub use hooks::{
     HookCall, HookEntry, HookEvent, HookLayer, HookObserver, HookOutcome, HookRuling, HookRun,
     HookRunEnd, HookRunStatus, Hooks, NoHooks,
@@ -144,6 +146,10 @@ pub trait Journal: Send + Sync {
 
     /// Time limits that suit the store: how long it may be silent without being lost.
     fn timeouts(&self) -> StoreTimeouts;
+
+    /// What an event survives, as the store last measured it. A store on a database measures it when it
+    /// connects, and with each append without records.
+    fn durability(&self) -> Durability;
 }
 
 /// Lists and pages, derived from the records. All of it can be dropped and rebuilt.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::pin::Pin;
 
-/// The pages that a listener serves besides `/readyz` and `/healthz`. This crate defines no page
-/// itself.
+/// The pages that a listener serves besides `/readyz` and `/healthz`, or in their place. This crate
+/// defines no page itself.
 pub trait AdminPages: fmt::Debug + Send + Sync {
     /// Returns the page at this path.
     fn page(&self, path: &str) -> Option<LazyPage>;

@@ -198,14 +198,14 @@ fn admit<B>(rules: &ListenerRules, request: &Request<B>) -> Result<AdmittedReque
     if (is_health || page.is_some()) && *request.method() != Method::GET {
         return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET");
     }
-    if is_health {
-        return Ok(AdmittedRequest::Health);
-    }
     if let Some(page) = page {
         if page.access == Access::Admitted {
             authenticate(rules, headers)?;
         }
         return Ok(AdmittedRequest::Page(page));
+    }
+    if is_health {
+        return Ok(AdmittedRequest::Health);
     }
     let Some(key) = upgrade_key(request) else {
         return refuse(StatusCode::BAD_REQUEST, "expected a websocket upgrade");

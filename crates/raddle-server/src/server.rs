@@ -13,6 +13,7 @@ use crate::draining::DrainPhase;
 use crate::options::Options;
 use crate::services::ServerState;
 use crate::services::agent_deps::{AgentDeps, AgentParts};
+use crate::spans;
 use crate::{connection, status_pages};
 
 /// A running server. Its connections share all state behind the gate.
@@ -33,8 +34,14 @@ impl Server {
         F: FnOnce(AgentDeps) -> A,
         A: Into<AgentParts>,
     {
+        let state = Arc::new(ServerState::open(options, agent)?);
+        if state.threads.durability().is_remote() {
+            // `initialize` does not wait for a database, and says then what events survive.
+            let state = state.clone();
+            spans::spawn(async move { state.threads.try_journal().await });
+        }
         Ok(Self {
-            state: Arc::new(ServerState::open(options, agent)?),
+            state,
             connections: JoinSet::new(),
             relayed: JoinSet::new(),
             draining: watch::Sender::new(DrainPhase::Serving),

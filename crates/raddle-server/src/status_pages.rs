@@ -1,4 +1,4 @@
-//! The pages for monitoring a server: `/livez` and `/metrics`.
+//! The pages for monitoring a server: `/livez`, `/readyz` and `/metrics`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,9 +38,12 @@ struct HealthProbe {
     state: Arc<ServerState>,
     /// To the loop that accepts connections.
     probes: mpsc::Sender<Connection>,
-    /// The last result. Locked during a probe, so that other requests wait for its result.
-    last: Mutex<Option<(Instant, Health)>>,
+    liveness: CachedHealth,
+    readiness: CachedHealth,
 }
+
+/// The last result of a check. Locked during a check, so that other requests wait for its result.
+type CachedHealth = Mutex<Option<(Instant, Health)>>;
 
 /// Result of a health check.
 #[derive(Clone, Debug)]
@@ -56,7 +59,8 @@ pub(crate) fn open(state: Arc<ServerState>) -> (StatusPages, mpsc::Receiver<Conn
     let probe = Arc::new(HealthProbe {
         state,
         probes,
-        last: Mutex::default(),
+        liveness: Mutex::default(),
+        readiness: Mutex::default(),
     });
     (StatusPages { probe }, connections)
 }
@@ -67,7 +71,12 @@ impl raddle_rpc::AdminPages for StatusPages {
         match path {
             "/livez" => Some(LazyPage {
                 access: Access::Everyone,
-                page: Box::pin(async move { probe.health().await.show() }),
+                page: Box::pin(async move { probe.liveness().await.show() }),
+            }),
+            // A server whose store is of this machine is ready as soon as it listens.
+            "/readyz" if probe.has_remote_store() => Some(LazyPage {
+                access: Access::Everyone,
+                page: Box::pin(async move { probe.readiness().await.show() }),
             }),
             "/metrics" => Some(LazyPage {
                 access: Access::Admitted,
@@ -95,40 +104,58 @@ impl HealthProbe {
         }
     }
 
-    async fn health(&self) -> Health {
-        let mut last = self.last.lock().await;
-        if let Some((at, health)) = &*last
-            && at.elapsed() < HEALTH_TTL
-        {
-            return health.clone();
-        }
-        let health = self.check().await;
-        *last = Some((Instant::now(), health.clone()));
-        health
+    fn has_remote_store(&self) -> bool {
+        self.state.threads.durability().is_remote()
     }
 
-    async fn check(&self) -> Health {
-        let threads = &self.state.threads;
-        let (loop_probe, journal) = tokio::join!(
-            timeout(PROBE_TIMEOUT, self.probe_loop()),
-            timeout(threads.timeouts().probe, threads.try_journal()),
-        );
-        let loop_is_ok = loop_probe == Ok(true);
-        let (store_is_ok, store) = match journal {
-            Ok(JournalHealth::Writable) => (true, "ok"),
-            Ok(JournalHealth::ReadOnly) => (true, "readOnly"),
-            Ok(JournalHealth::Full) => (true, "full"),
-            Ok(JournalHealth::Unavailable) | Err(_) => (false, "stuck"),
+    async fn liveness(&self) -> Health {
+        cached(&self.liveness, self.check_liveness()).await
+    }
+
+    async fn readiness(&self) -> Health {
+        cached(&self.readiness, self.check_readiness()).await
+    }
+
+    /// Checks the parts that a restart of the server would repair. A database is none of them.
+    async fn check_liveness(&self) -> Health {
+        let store = async {
+            match self.has_remote_store() {
+                true => None,
+                false => Some(self.probe_store().await),
+            }
         };
+        let (loop_probe, store) = tokio::join!(timeout(PROBE_TIMEOUT, self.probe_loop()), store);
+        let loop_is_ok = loop_probe == Ok(true);
+        let store_is_ok = store.is_none_or(|it| it != JournalHealth::Unavailable);
         let is_healthy = loop_is_ok && store_is_ok;
-        let status_text = |is_ok: bool| if is_ok { "ok" } else { "stuck" };
+        let mut parts = json!({ "loop": status_text(loop_is_ok) });
+        if let Some(store) = store {
+            parts["store"] = store_text(store).unwrap_or("stuck").into();
+        }
+        Health {
+            is_healthy,
+            page: json!({ "status": status_text(is_healthy), "parts": parts }),
+        }
+    }
+
+    /// Checks whether the database accepts events. While it is full, clients can still read.
+    async fn check_readiness(&self) -> Health {
+        let store = self.probe_store().await;
+        let is_healthy = matches!(store, JournalHealth::Writable | JournalHealth::Full);
         Health {
             is_healthy,
             page: json!({
-                "status": status_text(is_healthy),
-                "parts": { "loop": status_text(loop_is_ok), "store": store },
+                "status": if is_healthy { "ready" } else { "notReady" },
+                "store": store_text(store).unwrap_or("unavailable"),
+                "durability": self.state.threads.durability().name(),
             }),
         }
+    }
+
+    async fn probe_store(&self) -> JournalHealth {
+        let threads = &self.state.threads;
+        let health = timeout(threads.timeouts().probe, threads.try_journal()).await;
+        health.unwrap_or(JournalHealth::Unavailable)
     }
 
     /// Connects as a client, sends `initialize`, and returns whether a response came.
@@ -141,6 +168,33 @@ impl HealthProbe {
         let answer = client.incoming.next().await;
         client.outgoing.close(Close::NORMAL);
         matches!(answer, Some(Frame::Message(_)))
+    }
+}
+
+/// Returns the last result, or that of a new check if the last is too old.
+async fn cached(last: &CachedHealth, check: impl Future<Output = Health>) -> Health {
+    let mut last = last.lock().await;
+    if let Some((at, health)) = &*last
+        && at.elapsed() < HEALTH_TTL
+    {
+        return health.clone();
+    }
+    let health = check.await;
+    *last = Some((Instant::now(), health.clone()));
+    health
+}
+
+fn status_text(is_ok: bool) -> &'static str {
+    if is_ok { "ok" } else { "stuck" }
+}
+
+/// Returns the state of a store that responds.
+fn store_text(health: JournalHealth) -> Option<&'static str> {
+    match health {
+        JournalHealth::Writable => Some("ok"),
+        JournalHealth::ReadOnly => Some("readOnly"),
+        JournalHealth::Full => Some("full"),
+        JournalHealth::Unavailable => None,
     }
 }
 

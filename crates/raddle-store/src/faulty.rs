@@ -1,8 +1,8 @@
 //! In-memory journal with injected faults, for tests of error handling.
 
 use raddle_core::ports::{
-    AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery,
-    Pages, ReadError, StoreTimeouts, Summary, TurnEntry, ends_for_lack_of_space,
+    AppendError, Blobs, BoxFuture, Durability, ForkError, ItemEntry, Journal, ListQuery, Page,
+    PageQuery, Pages, ReadError, StoreTimeouts, Summary, TurnEntry, ends_for_lack_of_space,
 };
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 use tokio::sync::watch;
@@ -38,6 +38,7 @@ pub enum FaultMode {
 pub struct FaultyJournal {
     inner: MemoryJournal,
     mode: watch::Sender<FaultMode>,
+    durability: watch::Sender<Durability>,
 }
 
 impl Default for FaultyJournal {
@@ -52,12 +53,18 @@ impl FaultyJournal {
         Self {
             inner: MemoryJournal::new(),
             mode: watch::Sender::new(FaultMode::Healthy),
+            durability: watch::Sender::new(Durability::Local),
         }
     }
 
     /// Sets the mode for all later calls and for waiting writes.
     pub fn set(&self, mode: FaultMode) {
         self.mode.send_replace(mode);
+    }
+
+    /// Sets the durability that the journal reports.
+    pub fn set_durability(&self, durability: Durability) {
+        self.durability.send_replace(durability);
     }
 
     /// Returns the number of writes that wait for a slow journal.
@@ -166,6 +173,10 @@ impl Journal for FaultyJournal {
 
     fn timeouts(&self) -> StoreTimeouts {
         self.inner.timeouts()
+    }
+
+    fn durability(&self) -> Durability {
+        *self.durability.borrow()
     }
 }
 

@@ -20,6 +20,7 @@ mod connections;
 mod delete;
 mod delta_row;
 mod dial;
+mod durability;
 mod error;
 mod event_row;
 mod fork;
@@ -43,14 +44,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use raddle_core::ports::{
-    AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery,
-    Pages, ReadError, StoreTimeouts, Summary, TurnEntry,
+    AppendError, Blobs, BoxFuture, Durability, ForkError, ItemEntry, Journal, ListQuery, Page,
+    PageQuery, Pages, ReadError, StoreTimeouts, Summary, TurnEntry,
 };
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 
 use tokio::task::AbortHandle;
 
 use connections::Connections;
+use durability::MeasuredDurability;
 use node_log::NodeLog;
 use state_cache::StateCache;
 
@@ -71,6 +73,7 @@ struct SharedJournal {
     connections: Connections,
     threads: StateCache,
     node_log: NodeLog,
+    durability: MeasuredDurability,
 }
 
 impl FleetJournal {
@@ -80,7 +83,9 @@ impl FleetJournal {
         start: Duration::from_secs(30),
         outage: Duration::from_secs(120),
         take_over: Duration::from_secs(30),
-        probe: Duration::from_secs(20),
+        // The page answers before a prober gives up. During a change of the primary the server is not
+        // ready.
+        probe: Duration::from_secs(3),
     };
 
     /// Connects to the database, and creates or migrates its tables.
@@ -93,7 +98,9 @@ impl FleetJournal {
             connections,
             threads: StateCache::default(),
             node_log: NodeLog::default(),
+            durability: MeasuredDurability::default(),
         });
+        durability::measure(&shared).await.map_err(error::read)?;
         let batches = tokio::spawn(node_log::send_batches(Arc::clone(&shared)));
         let upkeep = node_log::keep_short(Arc::clone(&shared), options.gathered_max);
         let upkeep = tokio::spawn(upkeep);
@@ -188,6 +195,10 @@ impl Journal for FleetJournal {
 
     fn timeouts(&self) -> StoreTimeouts {
         Self::TIMEOUTS
+    }
+
+    fn durability(&self) -> Durability {
+        self.shared.durability.get()
     }
 }
 

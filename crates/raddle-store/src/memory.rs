@@ -9,7 +9,9 @@ use std::future::ready;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use raddle_core::ports::{AppendError, BoxFuture, ForkError, Journal, ReadError, StoreTimeouts};
+use raddle_core::ports::{
+    AppendError, BoxFuture, Durability, ForkError, Journal, ReadError, StoreTimeouts,
+};
 use raddle_core::{Base, Class, Record, Seq, ThreadId};
 
 use crate::blob::{self, Hash};
@@ -217,5 +219,9 @@ impl Journal for MemoryJournal {
 
     fn timeouts(&self) -> StoreTimeouts {
         StoreTimeouts::LOCAL
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Local
     }
 }

@@ -177,6 +177,23 @@ fn check(overrides: Vec<Override>, args: FleetReport) -> Result<ExitCode> {
     })
 }
 
+/// Logs what is wrong with a database. A server that uses it runs all the same.
+pub(crate) async fn log_findings(options: &FleetOptions) {
+    let report = match FleetJournal::examine(options).await {
+        Ok(report) => report,
+        Err(error) => {
+            tracing::warn!(%error, "the database cannot be examined");
+            return;
+        }
+    };
+    for finding in findings(&report) {
+        let (part, message) = (finding.part, &finding.message);
+        if let Some(fix) = &finding.fix {
+            tracing::warn!(part, fix, "{message}");
+        }
+    }
+}
+
 /// Judges a database.
 fn findings(report: &DatabaseReport) -> Vec<DatabaseFinding> {
     let ok = |part, message| DatabaseFinding {

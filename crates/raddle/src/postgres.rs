@@ -22,6 +22,11 @@ mod fleet {
         Ok(Box::new(FleetJournal::open(&options(store)).await?))
     }
 
+    /// Logs what is wrong with the database.
+    pub(crate) async fn log_findings(store: &PostgresStore) {
+        crate::fleet::log_findings(&options(store)).await;
+    }
+
     /// Whether this build has the store.
     pub(super) const IS_BUILT_IN: bool = true;
 }
@@ -39,13 +44,15 @@ mod fleet {
         Err(ReadError::Unusable(super::MISSING.to_owned()))
     }
 
+    pub(crate) async fn log_findings(_store: &PostgresStore) {}
+
     /// Whether this build has the store.
     pub(super) const IS_BUILT_IN: bool = false;
 }
 
 #[cfg(feature = "fleet")]
 pub(crate) use fleet::options;
-pub(crate) use fleet::{TIMEOUTS, open};
+pub(crate) use fleet::{TIMEOUTS, log_findings, open};
 
 use anyhow::{Context, Result, ensure};
 use raddle_config::{Override, StoreSetting};

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use raddle_agent::{AgentError, Liveness, Options, Threads};
-use raddle_core::ports::{AppendError, BoxFuture, ForkError, Journal, ReadError, StoreTimeouts};
+use raddle_core::ports::{
+    AppendError, BoxFuture, Durability, ForkError, Journal, ReadError, StoreTimeouts,
+};
 use raddle_core::{
     Base, Class, Epoch, Event, LEVEL, Owned, Record, Renamed, Seq, ThreadId, Timestamp,
 };
@@ -101,6 +103,10 @@ impl Journal for RacingJournal {
 
     fn timeouts(&self) -> StoreTimeouts {
         self.inner.timeouts()
+    }
+
+    fn durability(&self) -> Durability {
+        self.inner.durability()
     }
 }
 

@@ -32,8 +32,8 @@ impl StoreTimeouts {
         // Limit: time for finding the owner of a thread whose process is alive and does not respond;
         // beyond it, the server rejects the request with -32600 and names the process.
         take_over: Duration::from_secs(5),
-        // Limit: time for the probe of the journal by `/livez`; beyond it, the server responds with
-        // 503.
+        // Limit: time for the probe of the journal by `/livez`, or by `/readyz` if it is a database;
+        // beyond it, the server responds with 503.
         probe: Duration::from_secs(2),
     };
 }

@@ -54,6 +54,7 @@ pub(crate) fn handle(state: &Arc<ServerState>, call: Call<Initialize>) {
             contract_version: CONTRACT_VERSION.to_owned(),
             extensions: extension::ALL.iter().map(|&it| it.to_owned()).collect(),
             sandbox: processes::info(&state.sandbox),
+            durability: state.threads.durability().name().map(str::to_owned),
         }),
     });
     let (home, config) = (state.home.clone(), state.config.clone());

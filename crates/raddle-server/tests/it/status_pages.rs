@@ -1,8 +1,9 @@
-//! `/livez` and `/metrics`: the pages for monitoring a server.
+//! `/livez`, `/readyz` and `/metrics`: the pages for monitoring a server.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use raddle_core::ports::Durability;
 use raddle_rpc::{Access, AdminPages, Connection, HttpPage};
 use raddle_server::Server;
 use raddle_store::{FaultMode, FaultyJournal};
@@ -162,6 +163,47 @@ async fn a_stuck_store_is_reported_in_time() {
         assert_eq!(health(&*pages).await, expected, "{fault:?}");
         assert!(started.elapsed() < Duration::from_secs(5), "{fault:?}");
         // The cached result has expired then.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_database_counts_for_readiness_and_not_for_liveness() {
+    let harness = Harness::new();
+    let journal = Arc::new(FaultyJournal::new());
+    journal.set_durability(Durability::Pending);
+    let threads = crate::script::threads_in(journal.clone(), &[]);
+    let server = Server::open(harness.options(), threads).expect("a server");
+    let (pages, probes) = server.status_pages();
+    serve_probes(server, probes);
+    for (fault, durability, status, store) in [
+        (FaultMode::Healthy, Durability::Synchronous, 200, "ok"),
+        (FaultMode::Slow, Durability::Synchronous, 503, "unavailable"),
+        (
+            FaultMode::Unavailable,
+            Durability::Relaxed,
+            503,
+            "unavailable",
+        ),
+        (FaultMode::ReadOnly, Durability::Relaxed, 503, "readOnly"),
+        (FaultMode::Full, Durability::Relaxed, 200, "full"),
+        (FaultMode::Healthy, Durability::Relaxed, 200, "ok"),
+    ] {
+        journal.set(fault);
+        journal.set_durability(durability);
+        let (access, ready) = page(&*pages, "/readyz").await;
+        assert_eq!(
+            (access, ready.status),
+            (Access::Everyone, status),
+            "{fault:?}"
+        );
+        let report: Value = serde_json::from_str(&ready.text).expect("JSON");
+        let verdict = if status == 200 { "ready" } else { "notReady" };
+        let expected = json!({"status": verdict, "store": store, "durability": durability.name()});
+        assert_eq!(report, expected, "{fault:?}");
+        let live = json!({"status": "ok", "parts": {"loop": "ok"}});
+        assert_eq!(health(&*pages).await, (200, live), "{fault:?}");
+        // The cached results have expired then.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }

@@ -8,6 +8,7 @@ use raddle_core::ports::{AppendError, ReadError};
 use raddle_core::{Class, Event, Record, RecordBody, Seq, ThreadId};
 
 use super::SharedJournal;
+use super::durability::HAS_STANDBY;
 use super::error::{self, QueryFailure};
 use super::node_log;
 use super::rebuild;
@@ -175,20 +176,23 @@ async fn run(
 }
 
 /// Commits a write of the class without any row, as the health page does: it shows whether an append
-/// would succeed, and costs a hundred bytes of the write-ahead log. Returns the head.
+/// would succeed, and costs a hundred bytes of the write-ahead log. Measures the durability too. Returns
+/// the head.
 async fn write_nothing(
     journal: &SharedJournal,
     thread: ThreadId,
     head: Seq,
     class: Class,
 ) -> Result<Seq, AppendError> {
-    let sql = "SELECT pg_logical_emit_message(true, 'raddle', ''::text)::text";
+    let sql =
+        format!("SELECT {HAS_STANDBY}, pg_logical_emit_message(true, 'raddle', ''::text)::text");
     let connection = match class {
         Class::Power => journal.connections.events(thread),
         Class::Process => journal.connections.deltas(),
     };
-    let written = connection.query(sql, &[]).await;
-    written.map_err(error::repeatable)?;
+    let written = connection.query(&sql, &[]).await;
+    let rows = written.map_err(error::repeatable)?;
+    journal.durability.set(&rows);
     Ok(head)
 }
 

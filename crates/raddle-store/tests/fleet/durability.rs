@@ -1,9 +1,11 @@
 //! Durability of a commit: events wait for the standby, deltas do not, and a success that did not
 //! wait is none.
 
+use std::path::Path;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use raddle_core::ports::{AppendError, Journal, ReadError};
+use raddle_core::ports::{AppendError, Durability, Journal, ReadError};
 use raddle_core::{Class, Record, Seq, ThreadId};
 use raddle_store::{FleetJournal, FleetOptions};
 use store_suite::records::{ThreadScript, delta, item_started, released, renamed};
@@ -178,4 +180,53 @@ async fn a_connection_for_events_that_would_not_wait_is_refused() {
         panic!("{weak:?}");
     };
     assert!(what.contains("synchronous_commit"), "{what}");
+}
+
+/// Starts a program that receives the log of the server as a synchronous standby does. It ends with the
+/// server, if not before.
+fn receive_log(server: &OwnServer, folder: &Path) -> Child {
+    let mut receiver = Command::new("/usr/lib/postgresql/15/bin/pg_receivewal");
+    receiver
+        .arg("--dbname")
+        .arg(server.address())
+        .arg("--directory")
+        .arg(folder)
+        .args(["--synchronous", "--no-loop", "--no-password"]);
+    receiver.spawn().unwrap()
+}
+
+/// Probes the journal until it reports a durability.
+async fn report(journal: &FleetJournal, durability: Durability) {
+    let start = Instant::now();
+    while journal.durability() != durability {
+        assert!(start.elapsed() < WAIT_MAX, "{:?}", journal.durability());
+        // It fails while the server waits for a standby that has not connected.
+        let probe = journal.append(ThreadId::mint(), Seq::ZERO, &[], Class::Power);
+        let _ = probe.await;
+    }
+}
+
+#[tokio::test]
+async fn the_journal_reports_whether_commits_wait_for_a_standby() {
+    let server = OwnServer::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let journal = open(&options(&server.address())).await;
+    assert_eq!(journal.durability(), Durability::Relaxed);
+    let mut receiver = receive_log(&server, folder.path());
+    server
+        .sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        .await;
+    server.sql("SELECT pg_reload_conf()").await;
+    report(&journal, Durability::Synchronous).await;
+    assert_eq!(
+        open(&options(&server.address())).await.durability(),
+        Durability::Synchronous
+    );
+    receiver.kill().unwrap();
+    receiver.wait().unwrap();
+    server
+        .sql("ALTER SYSTEM RESET synchronous_standby_names")
+        .await;
+    server.sql("SELECT pg_reload_conf()").await;
+    report(&journal, Durability::Relaxed).await;
 }

@@ -107,14 +107,16 @@ pub struct OwnServer {
 
 impl OwnServer {
     pub async fn start() -> Self {
+        tokio::task::spawn_blocking(Self::new).await.unwrap()
+    }
+
+    pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pg");
         // The server runs as another user if the tests run as root, and must be able to enter it.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(folder.path(), open).unwrap();
-        tokio::task::spawn_blocking(move || run("single", &path, &["fsync=off"]))
-            .await
-            .unwrap();
+        run("single", &path, &["fsync=off"]);
         Self { folder }
     }
 

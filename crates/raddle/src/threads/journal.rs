@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use raddle_config::{PostgresStore, StoreSetting};
 use raddle_core::ports::{
-    AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery,
-    Pages, ReadError, StoreTimeouts, Summary, TurnEntry,
+    AppendError, Blobs, BoxFuture, Durability, ForkError, ItemEntry, Journal, ListQuery, Page,
+    PageQuery, Pages, ReadError, StoreTimeouts, Summary, TurnEntry,
 };
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 use raddle_rpc::Connection;
@@ -78,6 +78,8 @@ impl LazyJournal {
 
     async fn open_postgres(&self, store: &PostgresStore) -> Result<OpenJournal, ReadError> {
         let journal = postgres::open(store).await?;
+        let store = store.clone();
+        tokio::spawn(async move { postgres::log_findings(&store).await });
         Ok(OpenJournal {
             journal,
             _alive: Some(self.announce().await?),
@@ -187,6 +189,14 @@ impl Journal for LazyJournal {
         match self.store {
             StoreSetting::Local => StoreTimeouts::LOCAL,
             StoreSetting::Postgres(_) => postgres::TIMEOUTS,
+        }
+    }
+
+    fn durability(&self) -> Durability {
+        match (&self.store, self.cell.get()) {
+            (StoreSetting::Local, _) => Durability::Local,
+            (StoreSetting::Postgres(_), None) => Durability::Pending,
+            (StoreSetting::Postgres(_), Some(opened)) => opened.journal.durability(),
         }
     }
 }
