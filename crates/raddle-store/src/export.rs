@@ -2,18 +2,15 @@
 
 use std::io::{self, Write};
 
-use data_encoding::HEXLOWER;
 use raddle_core::ports::ReadError;
-use raddle_core::{Record, RecordBody, Seq, ThreadId};
+use raddle_core::{Blob, Record, RecordBody, Seq, ThreadId};
 
-use super::archive::Archive;
-use super::files::BlobFiles;
-use super::{error, head, read};
+use crate::ThreadStore;
 use crate::blob;
 use crate::bundle::{BundleEnd, BundleWriter};
 
 /// Bytes of the journal that are read at a time.
-pub(super) const PAGE_BYTES: usize = 1 << 20;
+pub(crate) const PAGE_BYTES: usize = 1 << 20;
 
 /// Whether an export may be incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,33 +52,75 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
+/// Exports a thread of any store, through its ports.
+pub async fn export(
+    store: &dyn ThreadStore,
+    thread: ThreadId,
+    out: &mut (dyn Write + Send),
+    extent: Extent,
+) -> Result<ExportSummary, ExportError> {
+    let end = ThreadEnd {
+        head: store.head(thread).await?,
+        chain: String::new(),
+    };
+    let head = end.head;
+    let mut export = Export::new(out, thread, end, extent)?;
+    let mut bytes_max = PAGE_BYTES;
+    // A server may append meanwhile: the file ends with the record that was the newest.
+    while export.last < head {
+        let page = match store.read(thread, export.last, bytes_max).await {
+            // A page that fails is read again record by record, up to the unreadable one.
+            Err(ReadError::Corrupt { .. }) if bytes_max > 0 => {
+                bytes_max = 0;
+                continue;
+            }
+            Err(error @ ReadError::Corrupt { .. })
+                if extent == Extent::Sound && export.last > Seq::ZERO =>
+            {
+                export.end_at(&error);
+                break;
+            }
+            page => page?,
+        };
+        if page.is_empty() {
+            break;
+        }
+        for record in page.into_iter().filter(|it| it.seq <= head) {
+            for blob in export.missing(&record) {
+                let bytes = store.get(thread, blob.clone()).await;
+                let bytes = bytes.map_err(|error| error.to_string());
+                export.blob(&blob, record.seq, bytes)?;
+            }
+            export.record(record)?;
+        }
+    }
+    export.finish()
+}
+
 /// An export in progress.
-pub(super) struct Export<'a> {
-    files: BlobFiles,
-    writer: BundleWriter<&'a mut dyn Write>,
+pub(crate) struct Export<W: Write> {
+    writer: BundleWriter<W>,
     extent: Extent,
     /// Last record that was written.
-    pub(super) last: Seq,
-    pub(super) lacks: Vec<String>,
+    pub(crate) last: Seq,
+    pub(crate) lacks: Vec<String>,
 }
 
 /// End of a thread, as stored in the journal.
-pub(super) struct ThreadEnd {
-    pub(super) head: Seq,
+pub(crate) struct ThreadEnd {
+    pub(crate) head: Seq,
     /// End of its hash chain, in hex.
-    pub(super) chain: String,
+    pub(crate) chain: String,
 }
 
-impl<'a> Export<'a> {
-    pub(super) fn new(
-        out: &'a mut dyn Write,
-        files: BlobFiles,
+impl<W: Write> Export<W> {
+    pub(crate) fn new(
+        out: W,
         thread: ThreadId,
         end: ThreadEnd,
         extent: Extent,
     ) -> io::Result<Self> {
         Ok(Self {
-            files,
             writer: BundleWriter::new(out, thread, end.head, end.chain)?,
             extent,
             last: Seq::ZERO,
@@ -89,88 +128,62 @@ impl<'a> Export<'a> {
         })
     }
 
-    /// Writes a record, preceded by the blobs that it is the first to refer to.
-    pub(super) fn record(&mut self, record: Record) -> Result<(), ExportError> {
-        if let RecordBody::Event(event) = &record.body {
-            for blob_ref in blob::named(event) {
-                self.blob(&blob_ref.hash, record.seq)?;
-            }
-        }
-        self.last = record.seq;
-        self.writer.record(record)?;
-        Ok(())
+    /// Returns the blobs that a record is the first to refer to. They are written before it.
+    pub(crate) fn missing(&self, record: &Record) -> Vec<Blob> {
+        let RecordBody::Event(event) = &record.body else {
+            return Vec::new();
+        };
+        let named = blob::named(event).into_iter();
+        let is_missing =
+            |it: &&Blob| blob::parse(&it.hash).is_some_and(|hash| !self.writer.has(&hash));
+        named.filter(is_missing).cloned().collect()
     }
 
-    fn blob(&mut self, name: &str, at: Seq) -> Result<(), ExportError> {
-        let Some(hash) = blob::parse(name).filter(|hash| !self.writer.has(hash)) else {
+    /// Writes a blob that the record `at` refers to, or that it cannot be read.
+    pub(crate) fn blob(
+        &mut self,
+        blob: &Blob,
+        at: Seq,
+        bytes: Result<Vec<u8>, String>,
+    ) -> Result<(), ExportError> {
+        let Some(hash) = blob::parse(&blob.hash).filter(|hash| !self.writer.has(hash)) else {
             return Ok(());
         };
-        match self.files.read(&hash) {
+        match bytes {
             Ok(bytes) => self.writer.blob(hash, &bytes)?,
-            Err(error) if self.extent == Extent::Sound => {
-                let why = error.to_string();
-                let lack = format!("the blob {name} that record {at} names: {why}");
+            Err(why) if self.extent == Extent::Sound => {
+                let lack = format!("the blob {} that record {at} names: {why}", blob.hash);
                 self.lacks.push(lack);
                 self.writer.lost(hash, why)?;
             }
-            Err(error) => {
+            Err(why) => {
                 return Err(ExportError::Blob {
                     at,
-                    hash: name.to_owned(),
-                    why: error.to_string(),
+                    hash: blob.hash.clone(),
+                    why,
                 });
             }
         }
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Result<ExportSummary, ExportError> {
+    pub(crate) fn record(&mut self, record: Record) -> Result<(), ExportError> {
+        self.last = record.seq;
+        self.writer.record(record)?;
+        Ok(())
+    }
+
+    /// Notes that everything after the last record is missing.
+    pub(crate) fn end_at(&mut self, damage: &ReadError) {
+        let last = self.last;
+        self.lacks
+            .push(format!("everything after record {last}: {damage}"));
+    }
+
+    pub(crate) fn finish(self) -> Result<ExportSummary, ExportError> {
         Ok(ExportSummary {
             end: self.writer.finish()?,
             lacks: self.lacks,
         })
-    }
-}
-
-impl Archive {
-    /// Returns the end of a thread.
-    pub(super) fn end(&self, thread: ThreadId) -> Result<ThreadEnd, ReadError> {
-        let transaction = self.begin()?;
-        let row = read::existing(&transaction, thread)?;
-        let chain = head::end_of_chain(&transaction, &row).map_err(error::open)?;
-        Ok(ThreadEnd {
-            head: head::of_row(&transaction, thread, &row).map_err(error::open)?,
-            chain: chain.map_or_else(String::new, |link| HEXLOWER.encode(&link)),
-        })
-    }
-
-    /// Writes a thread's records up to the first one that SQLite cannot return. Returns the error
-    /// that stopped it, if any.
-    pub(super) fn write_records(
-        &self,
-        thread: ThreadId,
-        export: &mut Export<'_>,
-    ) -> Result<Option<ReadError>, ExportError> {
-        // One transaction, so that the file is a consistent snapshot of the thread.
-        let transaction = self.begin()?;
-        let row = read::existing(&transaction, thread)?;
-        let mut bytes_max = PAGE_BYTES;
-        loop {
-            let (files, last) = (&self.files, export.last);
-            let page = match read::records(&transaction, files, thread, &row, last, bytes_max) {
-                Ok(page) if page.is_empty() => return Ok(None),
-                Ok(page) => page,
-                // A page that fails is read again record by record, up to the unreadable one.
-                Err(ReadError::Corrupt { .. }) if bytes_max > 0 => {
-                    bytes_max = 0;
-                    continue;
-                }
-                Err(error @ ReadError::Corrupt { .. }) => return Ok(Some(error)),
-                Err(error) => return Err(error.into()),
-            };
-            for record in page {
-                export.record(record)?;
-            }
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Imports a thread from a file.
 //!
-//! The records go, in pieces, to a staged thread with a new id, which no list shows. Once the
+//! The records go, in pieces, to a staged thread with another id, which no list shows. Once the
 //! file's seal is verified, the thread itself begins as a fork of the staged one, in one step. So
 //! an import that is interrupted anywhere leaves nothing visible.
 //!
@@ -9,20 +9,18 @@
 //! that end everything that the file leaves open.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
 use std::io::{self, BufRead};
-use std::path::{Path, PathBuf};
 
-use raddle_core::ports::{AppendError, Blobs, ForkError, Journal, ReadError};
+use raddle_core::ports::{AppendError, ForkError, ReadError};
 use raddle_core::{
     ApprovalPolicy, Class, Epoch, Event, Forked, Grant, Record, RecordBody, Recovery, Reviewer,
     Sandbox, Seq, Settings, Step, Thread, ThreadId, ThreadWriter, Timestamp, WriterNode,
 };
 
-use super::LocalJournal;
-use super::archive::Archive;
+use crate::ThreadStore;
 use crate::blob;
 use crate::bundle::{BundleEntry, BundleError, BundleReader};
+use crate::transfer::staged_id;
 
 /// Bytes of a file that go into one append.
 const PIECE_BYTES: usize = 512 << 10;
@@ -92,126 +90,29 @@ pub enum ImportError {
     Mark(#[from] io::Error),
 }
 
-impl LocalJournal {
-    /// Imports a thread from a file, with the same record numbers, so that cursors stay valid.
-    pub async fn import(
-        &self,
-        file: BundleReader<impl BufRead>,
-        options: ImportOptions,
-    ) -> Result<ImportSummary, ImportError> {
-        let marks = marks(&self.folder);
-        self.sweep(&marks).await;
-        let thread = file.header().thread;
-        if !options.as_new && self.head(thread).await? != Seq::ZERO {
-            return Err(ImportError::Exists(thread));
-        }
-        let staged = ThreadId::mint();
-        // If this process dies, the next import finds the mark and deletes the staged thread.
-        let mark = ImportMark::take(&marks, staged)?;
-        let import = Import {
-            journal: self,
-            staged,
-            folded: Thread::new(),
-            piece: Vec::new(),
-            piece_bytes: 0,
-            stored: Seq::ZERO,
-            lost: HashSet::new(),
-            partial: options.partial,
-            full: false,
-            imported: ImportSummary {
-                thread,
-                records: 0,
-                blobs: 0,
-                head: Seq::ZERO,
-                source_head: file.header().head,
-            },
-        };
-        let outcome = import.run(file, options).await;
-        let keep_staged = options.as_new && outcome.is_ok();
-        if !keep_staged && self.delete(staged).await.is_err() {
-            // The staged thread is invisible, and the mark stays so that a later import deletes it.
-            return outcome;
-        }
-        mark.remove();
-        outcome
-    }
-
-    /// Whether lists show a thread; they do not show a staged one.
-    fn is_shown(&self, thread: ThreadId) -> Result<bool, ReadError> {
-        let Some(archive) = Archive::open(&self.folder)? else {
-            return Ok(false);
-        };
-        match archive.summary(thread) {
-            Ok(summary) => Ok(summary.is_some()),
-            Err(ReadError::NotFound) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Deletes the staged threads of imports whose process died.
-    async fn sweep(&self, marks: &Path) {
-        let Ok(entries) = fs::read_dir(marks) else {
-            return;
-        };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let Some(thread) = name.to_str().and_then(|name| name.parse::<ThreadId>().ok()) else {
-                continue;
-            };
-            let Some(mark) = ImportMark::take_abandoned(entry.path()) else {
-                continue;
-            };
-            // The staged thread may have been published just before its process died.
-            let finished = match self.is_shown(thread) {
-                Ok(true) => true,
-                Ok(false) => self.delete(thread).await.is_ok(),
-                Err(_) => false,
-            };
-            if finished {
-                mark.remove();
-            }
-        }
-    }
-}
-
-/// Marker file that names a staged thread. It is locked while the import runs.
-struct ImportMark {
-    path: PathBuf,
-    _file: fs::File,
-}
-
-impl ImportMark {
-    fn take(marks: &Path, staged: ThreadId) -> io::Result<Self> {
-        fs::create_dir_all(marks)?;
-        let path = marks.join(staged.to_string());
-        let file = fs::File::create(&path)?;
-        file.lock()?;
-        Ok(Self { path, _file: file })
-    }
-
-    /// Returns a mark that no process holds any more.
-    fn take_abandoned(path: PathBuf) -> Option<Self> {
-        let file = fs::File::open(&path).ok()?;
-        file.try_lock().ok()?;
-        Some(Self { path, _file: file })
-    }
-
-    fn remove(self) {
-        // A mark that stays behind costs the next import one check: visible threads are not
-        // deleted.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-/// Returns the folder of the marks of running imports.
-fn marks(folder: &Path) -> PathBuf {
-    folder.join("imports")
+/// Imports a thread into any store, through its ports, with the same record numbers, so that cursors stay
+/// valid. An import that was interrupted leaves a staged thread, which the next import of the same thread
+/// removes.
+pub async fn import(
+    store: &dyn ThreadStore,
+    file: BundleReader<impl BufRead>,
+    options: ImportOptions,
+) -> Result<ImportSummary, ImportError> {
+    let staged = staged_id(file.header().thread);
+    let import = Import::begin(store, staged, &file, options).await?;
+    store.delete(staged).await?;
+    let outcome = import.run(file, options.now).await;
+    // Nothing shows it, if it stays.
+    let _ = store.delete(staged).await;
+    outcome
 }
 
 /// An import in progress.
-struct Import<'a> {
-    journal: &'a LocalJournal,
+pub(crate) struct Import<'a> {
+    store: &'a dyn ThreadStore,
     staged: ThreadId,
+    /// Id of the thread in the file.
+    source: ThreadId,
     folded: Thread,
     piece: Vec<Record>,
     piece_bytes: usize,
@@ -223,16 +124,50 @@ struct Import<'a> {
     imported: ImportSummary,
 }
 
-impl Import<'_> {
-    async fn run(
+impl<'a> Import<'a> {
+    pub(crate) async fn begin(
+        store: &'a dyn ThreadStore,
+        staged: ThreadId,
+        file: &BundleReader<impl BufRead>,
+        options: ImportOptions,
+    ) -> Result<Self, ImportError> {
+        let source = file.header().thread;
+        if !options.as_new && store.head(source).await? != Seq::ZERO {
+            return Err(ImportError::Exists(source));
+        }
+        Ok(Self {
+            store,
+            staged,
+            source,
+            folded: Thread::new(),
+            piece: Vec::new(),
+            piece_bytes: 0,
+            stored: Seq::ZERO,
+            lost: HashSet::new(),
+            partial: options.partial,
+            full: false,
+            imported: ImportSummary {
+                thread: match options.as_new {
+                    true => ThreadId::mint(),
+                    false => source,
+                },
+                records: 0,
+                blobs: 0,
+                head: Seq::ZERO,
+                source_head: file.header().head,
+            },
+        })
+    }
+
+    pub(crate) async fn run(
         mut self,
         mut file: BundleReader<impl BufRead>,
-        options: ImportOptions,
+        now: Timestamp,
     ) -> Result<ImportSummary, ImportError> {
         while let Some(entry) = file.next()? {
             match entry {
                 BundleEntry::Blob(bytes) => {
-                    self.journal.put(self.staged, bytes, String::new()).await?;
+                    self.store.put(self.staged, bytes, String::new()).await?;
                     self.imported.blobs += 1;
                 }
                 BundleEntry::Lost(hash, _) => {
@@ -242,20 +177,12 @@ impl Import<'_> {
             }
         }
         self.store().await?;
+        if self.folded.id() != Some(self.source) || self.folded.is_deleted() {
+            return Err(ImportError::Foreign(self.source));
+        }
+        self.close(now).await?;
         let thread = self.imported.thread;
-        if self.folded.id() != Some(thread) || self.folded.is_deleted() {
-            return Err(ImportError::Foreign(thread));
-        }
-        let final_id = match options.as_new {
-            true => self.staged,
-            false => thread,
-        };
-        self.close(final_id, options.now).await?;
-        if options.as_new {
-            self.imported.thread = final_id;
-            return Ok(self.imported);
-        }
-        let forked = self.journal.fork(self.staged, self.stored, thread).await;
+        let forked = self.store.fork(self.staged, self.stored, thread).await;
         forked.map_err(|error| match error {
             ForkError::Taken => ImportError::Exists(thread),
             ForkError::Read(error) => error.into(),
@@ -306,22 +233,22 @@ impl Import<'_> {
         self.piece_bytes = 0;
         let (staged, after) = (self.staged, self.stored);
         // Durability does not matter before the thread begins.
-        let append = self.journal.append(staged, after, &piece, Class::Process);
+        let append = self.store.append(staged, after, &piece, Class::Process);
         self.stored = append.await?;
         Ok(())
     }
 
     /// Ends everything that the file's records leave open, with the record that a fork begins with.
-    /// For an import with a new id, this makes the staged thread a normal one.
-    async fn close(&mut self, final_id: ThreadId, now: Timestamp) -> Result<(), ImportError> {
+    async fn close(&mut self, now: Timestamp) -> Result<(), ImportError> {
+        let thread = self.imported.thread;
         let numbers = [self.folded.head(), self.folded.reserved()];
         let is_high = numbers.iter().any(|it| it.0 > NUMBER_MAX);
         if is_high || self.folded.epoch().0 > NUMBER_MAX {
             return Err(ImportError::Open);
         }
         let fork = Forked {
-            thread: final_id,
-            from: self.imported.thread,
+            thread,
+            from: self.source,
             at: self.folded.head(),
             principal: None,
             lineage: self.folded.lineage().to_vec(),
@@ -341,7 +268,7 @@ impl Import<'_> {
             class,
         } = writer.step(now)
         else {
-            return Err(ImportError::Foreign(self.imported.thread));
+            return Err(ImportError::Foreign(self.source));
         };
         records.push(Record {
             seq: writer.thread().head().next(),
@@ -351,10 +278,10 @@ impl Import<'_> {
         for record in &records {
             self.folded.apply(record);
         }
-        if self.folded.id() != Some(final_id) || !is_closed(&self.folded, now) {
+        if self.folded.id() != Some(thread) || !is_closed(&self.folded, now) {
             return Err(ImportError::Open);
         }
-        let append = self.journal.append(self.staged, after, &records, class);
+        let append = self.store.append(self.staged, after, &records, class);
         self.stored = append.await?;
         Ok(())
     }

@@ -9,9 +9,11 @@
 
 mod blob;
 mod bundle;
+mod export;
 mod faulty;
 #[cfg(feature = "fleet")]
 mod fleet;
+mod import;
 mod local;
 mod memory;
 mod node;
@@ -20,15 +22,16 @@ mod records;
 mod reverted_ranges;
 mod text;
 mod transfer;
+mod verify;
 
 pub use bundle::{BundleEnd, BundleEntry, BundleError, BundleHeader, BundleReader};
+pub use export::{ExportError, ExportSummary, Extent, export};
 pub use faulty::{FaultMode, FaultyJournal};
 #[cfg(feature = "fleet")]
 pub use fleet::{DatabaseReport, FleetJournal, FleetOptions};
-pub use local::{
-    Archive, Damage, DamageKind, ExportError, ExportSummary, Extent, ImportError, ImportOptions,
-    ImportSummary, Inventory, Lag, LocalJournal, Options, Salvage, VerifyReport,
-};
+pub use import::{ImportError, ImportOptions, ImportSummary, import};
+pub use local::{Archive, Inventory, Lag, LocalJournal, Options, Salvage};
 pub use memory::MemoryJournal;
 pub use node::{NodeError, NodeLock};
 pub use transfer::{ThreadStore, Transfer, TransferError, TransferSummary};
+pub use verify::{Damage, DamageKind, VerifyReport, verify};

@@ -42,19 +42,16 @@ mod write_conn;
 mod writer;
 
 pub use archive::Archive;
-pub use export::{ExportError, ExportSummary, Extent};
-pub use import::{ImportError, ImportOptions, ImportSummary};
 pub use salvage::{Inventory, Salvage};
 pub use search::Lag;
-pub use verify::{Damage, DamageKind, VerifyReport};
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use raddle_core::ports::{
-    AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery,
-    Pages, ReadError, StoreTimeouts, Summary, TurnEntry, ends_for_lack_of_space,
+    AppendError, Blobs, BoxFuture, Durability, ForkError, ItemEntry, Journal, ListQuery, Page,
+    PageQuery, Pages, ReadError, StoreTimeouts, Summary, TurnEntry, ends_for_lack_of_space,
 };
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 
@@ -417,6 +414,10 @@ impl Journal for LocalJournal {
 
     fn timeouts(&self) -> StoreTimeouts {
         StoreTimeouts::LOCAL
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Local
     }
 }
 

@@ -425,7 +425,7 @@ async fn mark_deleted(
 }
 
 /// Returns the id under which a thread is copied.
-fn staged_id(thread: ThreadId) -> ThreadId {
+pub(crate) fn staged_id(thread: ThreadId) -> ThreadId {
     let hash = Sha256::new()
         .chain_update("raddle transfer")
         .chain_update(thread.as_uuid().as_bytes())

@@ -1,5 +1,7 @@
 //! `raddle thread`: the threads of a home, without a server or beside one.
 
+#[cfg(feature = "fleet")]
+mod database;
 mod delete;
 mod export;
 mod import;
@@ -29,6 +31,10 @@ const USAGE: u8 = 2;
 /// invalid arguments. Any other failure is an error, which also ends in 1.
 pub(crate) fn run(command: ThreadCommand) -> Result<ExitCode> {
     let home = Home::find()?;
+    #[cfg(feature = "fleet")]
+    if postgres::is_configured(&home) {
+        return database::run(&home, &command);
+    }
     let folder = match &command {
         // It reads any store.
         ThreadCommand::Move(_) => home.threads(),

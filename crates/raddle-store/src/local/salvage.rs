@@ -16,9 +16,10 @@ use raddle_core::ports::ReadError;
 use raddle_core::{Seq, ThreadId};
 
 use super::archive::{Archive, id_range};
-use super::export::{Export, ExportError, ExportSummary, Extent, ThreadEnd};
+use super::export::write_record;
 use super::files::BlobFiles;
 use super::read;
+use crate::export::{Export, ExportError, ExportSummary, Extent, ThreadEnd};
 use raw_scan::RawScan;
 
 /// A journal whose threads are exported to files.
@@ -129,8 +130,7 @@ impl Salvage {
             .map_or(Seq::ZERO, |it| it.head(thread));
         let truncated = further > end.head;
         end.head = end.head.max(further);
-        let files = BlobFiles::new(&self.folder);
-        let mut export = Export::new(out, files, thread, end, extent)?;
+        let mut export = Export::new(out, thread, end, extent)?;
         if let (None, Ok(Some(archive))) = (&damage, &self.archive) {
             damage = archive.write_records(thread, &mut export)?;
             if damage.is_none() && truncated {
@@ -149,13 +149,14 @@ impl Salvage {
         &mut self,
         thread: ThreadId,
         damage: ReadError,
-        export: &mut Export<'_>,
+        export: &mut Export<&mut dyn Write>,
         extent: Extent,
     ) -> Result<(), ExportError> {
         let after = export.last;
-        let scanned = self
-            .raw_scan()?
-            .walk(thread, after, &mut |record| export.record(record))?;
+        let files = BlobFiles::new(&self.folder);
+        let scanned = self.raw_scan()?.walk(thread, after, &mut |record| {
+            write_record(export, &files, record)
+        })?;
         let damage = match scanned.damage {
             None if scanned.end_known => return Ok(()),
             None => {
@@ -172,10 +173,7 @@ impl Salvage {
         if extent == Extent::Whole || export.last == Seq::ZERO {
             return Err(damage.into());
         }
-        let last = export.last;
-        export
-            .lacks
-            .push(format!("everything after record {last}: {damage}"));
+        export.end_at(&damage);
         Ok(())
     }
 

@@ -1,68 +1,21 @@
-//! Verifies that stored data is intact, and that derived data still matches it.
+//! Verifies threads of the local journal, and its file.
 
-use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use raddle_core::ports::{Activity, PageQuery, ReadError, Summary, TurnEntry};
-use raddle_core::{Base, Event, ItemId, Record, RecordBody, Seq, Thread, ThreadId};
+use raddle_core::ThreadId;
+use raddle_core::ports::{Activity, PageQuery, ReadError};
 use rusqlite::Connection;
-use sha2::{Digest, Sha256};
 
 use super::archive::{self, Archive};
-use super::export::PAGE_BYTES;
 use super::fence::ThreadRow;
 use super::wal::{self, Frames};
 use super::{error, pages, read, summary};
-use crate::blob::{self, Hash};
-use crate::records::item_of;
-use crate::reverted_ranges::RevertedRanges;
-
-/// Maximum number of damages reported of one thread, or of the file.
-const DAMAGE_MAX: usize = 20;
-
-/// Page sizes for comparing turns and items.
-const TURNS: usize = 500;
-const ITEMS: usize = 50;
-
-/// Result of verifying a thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VerifyReport {
-    /// Id of the verified thread.
-    pub thread: ThreadId,
-    /// Newest record that can be trusted.
-    pub head: Seq,
-    /// Number of intact records.
-    pub records: u64,
-    /// Number of blobs that they refer to.
-    pub blobs: u64,
-    /// Damages, the worst first; empty if the thread is intact.
-    pub damage: Vec<Damage>,
-}
-
-/// Data that differs from what was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damage {
-    /// Kind of the damaged data.
-    pub kind: DamageKind,
-    /// Record at which the damage was detected.
-    pub at: Seq,
-    /// Description of the damage.
-    pub what: String,
-}
-
-/// Kinds of damage, by possible remedy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DamageKind {
-    /// A record. Nothing from it on can be trusted.
-    Record,
-    /// A blob that a record refers to. The records are intact.
-    Blob,
-    /// Data that was derived from the records and can be rebuilt.
-    Derived,
-    /// No damage, but a newer version wrote the record and this one cannot verify it.
-    Newer,
-}
+use crate::blob;
+use crate::export::PAGE_BYTES;
+use crate::verify::{
+    BaseHashes, DAMAGE_MAX, Damage, DamageKind, ITEMS, PageMatch, TURNS, VerifyReport, VerifyWalk,
+};
 
 impl Archive {
     /// Returns the problems that SQLite finds in its file, and damage to the WAL; empty if it is
@@ -91,37 +44,25 @@ impl Archive {
     pub fn verify(&self, thread: ThreadId) -> Result<VerifyReport, ReadError> {
         // One transaction, so that the records and the derived data are of one snapshot.
         let transaction = self.begin()?;
-        let report = VerifyReport {
-            thread,
-            head: Seq::ZERO,
-            records: 0,
-            blobs: 0,
-            damage: Vec::new(),
-        };
         let row = match read::existing(&transaction, thread) {
             // Without its row a thread cannot be read in order, though its records may be intact.
             Err(ReadError::Corrupt { at, what }) => {
+                let mut report = VerifyWalk::new(thread, BaseHashes::default()).finish();
                 let kind = DamageKind::Record;
-                let damage = vec![Damage { kind, at, what }];
-                return Ok(VerifyReport { damage, ..report });
+                report.damage.push(Damage { kind, at, what });
+                return Ok(report);
             }
             row => row?,
         };
-        let mut walk = VerifyWalk {
+        let snapshot = ThreadSnapshot {
             archive: self,
+            connection: &transaction,
             thread,
             row,
-            folded: Thread::new(),
-            summary: None,
-            reverted: RevertedRanges::default(),
-            turns: Vec::new(),
-            items: Vec::new(),
-            bases: bases(&transaction, &row)?,
-            blobs: HashSet::new(),
-            report,
         };
-        match walk.records(&transaction) {
-            Ok(()) => walk.derived(&transaction)?,
+        let mut walk = VerifyWalk::new(thread, snapshot.bases()?);
+        match snapshot.records(&mut walk) {
+            Ok(()) => snapshot.derived(&mut walk)?,
             Err(ReadError::Corrupt { at, what }) => walk.damaged(DamageKind::Record, at, what),
             Err(ReadError::Newer(what)) => {
                 let at = walk.report.head.next();
@@ -129,10 +70,7 @@ impl Archive {
             }
             Err(error) => return Err(error),
         }
-        let mut report = walk.report;
-        report.blobs = walk.blobs.len() as u64;
-        report.damage.sort_by_key(|it| it.kind as u8);
-        Ok(report)
+        Ok(walk.finish())
     }
 }
 
@@ -156,213 +94,111 @@ fn broken_log(folder: &Path) -> Option<String> {
     })
 }
 
-/// A walk over a thread's records, and the data derived from them.
-struct VerifyWalk<'a> {
+/// A thread, in one transaction.
+struct ThreadSnapshot<'a> {
     archive: &'a Archive,
+    connection: &'a Connection,
     thread: ThreadId,
     row: ThreadRow,
-    folded: Thread,
-    summary: Option<Summary>,
-    reverted: RevertedRanges,
-    turns: Vec<TurnEntry>,
-    items: Vec<(Seq, ItemId)>,
-    /// Newest first: the head of each base, and a hash of its content.
-    bases: Vec<(Seq, Hash)>,
-    blobs: HashSet<Hash>,
-    report: VerifyReport,
 }
 
-impl VerifyWalk<'_> {
-    fn records(&mut self, connection: &Connection) -> Result<(), ReadError> {
+impl ThreadSnapshot<'_> {
+    fn records(&self, walk: &mut VerifyWalk) -> Result<(), ReadError> {
+        let (files, connection) = (&self.archive.files, self.connection);
         let mut bytes_max = PAGE_BYTES;
         loop {
-            let (files, after) = (&self.archive.files, self.report.head);
-            match read::records(connection, files, self.thread, &self.row, after, bytes_max) {
-                Ok(page) if page.is_empty() => return Ok(()),
-                Ok(page) => page.iter().for_each(|record| self.record(record)),
+            let after = walk.report.head;
+            let page = read::records(connection, files, self.thread, &self.row, after, bytes_max);
+            let page = match page {
                 // The page is damaged somewhere; the records before that are intact and count.
                 Err(ReadError::Corrupt { .. } | ReadError::Newer(_)) if bytes_max > 0 => {
                     bytes_max = 0;
+                    continue;
                 }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn record(&mut self, record: &Record) {
-        self.report.head = record.seq;
-        self.report.records += 1;
-        self.folded.apply(record);
-        Summary::fold(&mut self.summary, record);
-        if let RecordBody::Event(event) = &record.body {
-            self.event(record, event);
-        }
-        while let Some((head, expected)) = self.bases.pop_if(|(head, _)| *head <= record.seq) {
-            // A base that was made in the middle of an item holds text of deltas that were deleted
-            // since.
-            let mid_item = self
-                .folded
-                .turn()
-                .is_some_and(|turn| !turn.items.is_empty());
-            if head != record.seq || mid_item {
-                continue;
-            }
-            if digest(&Base::of(&self.folded)) != Some(expected) {
-                let what = "the base that ends here differs from the folded records";
-                self.damaged(DamageKind::Derived, record.seq, what.to_owned());
-            }
-        }
-    }
-
-    fn event(&mut self, record: &Record, event: &Event) {
-        if let Some((_, item)) = item_of(event) {
-            self.items.push((record.seq, item.id.clone()));
-        }
-        match event {
-            Event::TurnStarted(it) => self.turns.push(TurnEntry {
-                turn: it.turn.clone(),
-                root: it.root.clone(),
-                from: record.seq,
-                started_at: record.at,
-                ended: None,
-            }),
-            Event::TurnEnded(it) => {
-                if let Some(turn) = self.turns.last_mut().filter(|turn| turn.turn == it.turn) {
-                    turn.ended = Some((it.end.clone(), record.at));
-                }
-            }
-            Event::Reverted(it) => self.reverted.revert(it.at, record.seq),
-            _ => {}
-        }
-        for blob_ref in blob::named(event) {
-            let Some(hash) = blob::parse(&blob_ref.hash) else {
-                let what = format!("{:?} is not a blob hash", blob_ref.hash);
-                self.damaged(DamageKind::Blob, record.seq, what);
-                continue;
+                page => page?,
             };
-            if !self.blobs.insert(hash) {
-                continue;
+            if page.is_empty() {
+                return Ok(());
             }
-            if let Err(error) = self.archive.files.read(&hash) {
-                let what = format!("the blob {} that it refers to: {error}", blob_ref.hash);
-                self.damaged(DamageKind::Blob, record.seq, what);
+            for record in &page {
+                for blob in walk.record(record) {
+                    let hash = blob::parse(&blob.hash).unwrap_or_default();
+                    if let Err(error) = files.read(&hash) {
+                        walk.lost_blob(record.seq, &blob, &error.to_string());
+                    }
+                }
             }
         }
     }
 
     /// Compares lists and pages with the records.
-    fn derived(&mut self, connection: &Connection) -> Result<(), ReadError> {
-        let at = self.report.head;
-        let mut summary = self.summary.take().filter(|it| it.thread == self.thread);
+    fn derived(&self, walk: &mut VerifyWalk) -> Result<(), ReadError> {
+        let mut summary = walk.take_summary();
         // A row of an older version lacks these members until the next listed event, and is intact.
-        let is_older =
-            matches!(summary::list_row(connection, &self.row), Ok(Some(it)) if !it.has_activity);
+        let is_older = matches!(summary::list_row(self.connection, &self.row), Ok(Some(it)) if !it.has_activity);
         if let Some(summary) = summary.as_mut().filter(|_| is_older) {
             (summary.tenant, summary.principal) = (None, None);
             summary.activity = Activity::default();
         }
-        let listed = match archive::summary(connection, self.thread) {
+        let listed = match archive::summary(self.connection, self.thread) {
             Err(ReadError::Corrupt { .. }) => None,
             listed => Some(listed?),
         };
         if listed != Some(summary) {
-            let what = "its entry in the list of threads differs from its records";
-            self.damaged(DamageKind::Derived, at, what.to_owned());
+            walk.derived("its entry in the list of threads differs from its records");
         }
-        if !self.turns_agree(connection)? {
-            let what = "the pages of turns differ from its records";
-            self.damaged(DamageKind::Derived, at, what.to_owned());
+        if !self.turns_agree(walk)? {
+            walk.derived("the pages of turns differ from its records");
         }
-        if !self.items_agree(connection)? {
-            let what = "the pages of items differ from its records";
-            self.damaged(DamageKind::Derived, at, what.to_owned());
+        if !self.items_agree(walk)? {
+            walk.derived("the pages of items differ from its records");
         }
         Ok(())
     }
 
-    fn turns_agree(&mut self, connection: &Connection) -> Result<bool, ReadError> {
-        let turns = std::mem::take(&mut self.turns);
-        let mut expected = turns.into_iter().filter(|it| !self.reverted.holds(it.from));
+    fn turns_agree(&self, walk: &mut VerifyWalk) -> Result<bool, ReadError> {
+        let mut expected = walk.take_turns();
         let mut query = PageQuery {
             limit: TURNS,
             ..PageQuery::default()
         };
         loop {
-            let files = &self.archive.files;
-            let page = match pages::turns(connection, files, &self.row, &query) {
-                Err(ReadError::Corrupt { .. }) => return Ok(false),
-                page => page?,
-            };
-            let agree = page
-                .entries
-                .iter()
-                .all(|it| expected.next().as_ref() == Some(it));
-            query.cursor = page.next;
-            if !agree || query.cursor.is_none() {
-                return Ok(agree && expected.next().is_none());
+            let page = pages::turns(self.connection, &self.archive.files, &self.row, &query);
+            match expected.compare(page, |it, expected| it == expected)? {
+                PageMatch::Continue(cursor) => query.cursor = Some(cursor),
+                PageMatch::Same => return Ok(true),
+                PageMatch::Different => return Ok(false),
             }
         }
     }
 
-    fn items_agree(&mut self, connection: &Connection) -> Result<bool, ReadError> {
-        let items = std::mem::take(&mut self.items);
-        let live = items
-            .into_iter()
-            .filter(|(at, _)| !self.reverted.holds(*at));
-        let mut expected = live.map(|(_, id)| id);
+    fn items_agree(&self, walk: &mut VerifyWalk) -> Result<bool, ReadError> {
+        let mut expected = walk.take_items();
         let mut query = PageQuery {
             limit: ITEMS,
             ..PageQuery::default()
         };
         loop {
             let files = &self.archive.files;
-            let page = match pages::items(connection, files, &self.row, None, &query) {
-                Err(ReadError::Corrupt { .. }) => return Ok(false),
-                page => page?,
-            };
-            let agree = page
-                .entries
-                .iter()
-                .all(|it| expected.next().as_ref() == Some(&it.item.id));
-            query.cursor = page.next;
-            if !agree || query.cursor.is_none() {
-                return Ok(agree && expected.next().is_none());
+            let page = pages::items(self.connection, files, &self.row, None, &query);
+            match expected.compare(page, |it, expected| it.item.id == *expected)? {
+                PageMatch::Continue(cursor) => query.cursor = Some(cursor),
+                PageMatch::Same => return Ok(true),
+                PageMatch::Different => return Ok(false),
             }
         }
     }
 
-    fn damaged(&mut self, kind: DamageKind, at: Seq, what: String) {
-        if self.report.damage.len() < DAMAGE_MAX {
-            self.report.damage.push(Damage { kind, at, what });
+    /// Returns the usable bases. If they cannot be read, reading the records reports the damage.
+    fn bases(&self) -> Result<BaseHashes, ReadError> {
+        let mut bases = BaseHashes::default();
+        while let Some(at) = bases.next {
+            match read::base_of(self.connection, &self.row, at) {
+                Ok(Some(base)) => bases.add(&base),
+                Ok(None) | Err(ReadError::Corrupt { .. }) => break,
+                Err(error) => return Err(error),
+            }
         }
+        Ok(bases)
     }
-}
-
-/// Returns the usable bases of a thread, newest first. If they cannot be read, reading the records
-/// reports the damage.
-fn bases(connection: &Connection, row: &ThreadRow) -> Result<Vec<(Seq, Hash)>, ReadError> {
-    let mut bases = Vec::new();
-    let mut at = None;
-    loop {
-        let base = match read::base_of(connection, row, at) {
-            Err(ReadError::Corrupt { .. }) => None,
-            base => base?,
-        };
-        let Some(base) = base else {
-            return Ok(bases);
-        };
-        let head = base.thread.head();
-        bases.extend(digest(&base).map(|digest| (head, digest)));
-        match head.0.checked_sub(1) {
-            Some(before) => at = Some(Seq(before)),
-            None => return Ok(bases),
-        }
-    }
-}
-
-/// Hashes a base. A base is as large as a thread's state, so only its hash is stored for the
-/// comparison.
-fn digest(base: &Base) -> Option<Hash> {
-    let json = serde_json::to_vec(base).ok()?;
-    Some(Sha256::digest(json).into())
 }

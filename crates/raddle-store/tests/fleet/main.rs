@@ -27,5 +27,10 @@ mod makers;
 #[macro_use]
 mod transfer;
 mod transfers;
+/// Files of threads, as they are tested between the other stores.
+#[path = "../it/bundle.rs"]
+#[macro_use]
+mod bundle;
+mod bundles;
 
 use store_suite::records;

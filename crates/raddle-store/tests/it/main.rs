@@ -17,5 +17,8 @@ mod suite;
 #[macro_use]
 mod transfer;
 mod transfers;
+#[macro_use]
+mod bundle;
+mod bundles;
 
 use store_suite::records;

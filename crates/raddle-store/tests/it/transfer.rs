@@ -5,8 +5,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use raddle_core::ports::{
-    AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery,
-    Pages, ReadError, StoreTimeouts, Summary, TurnEntry,
+    AppendError, Blobs, BoxFuture, Durability, ForkError, ItemEntry, Journal, ListQuery, Page,
+    PageQuery, Pages, ReadError, StoreTimeouts, Summary, TurnEntry,
 };
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, Timestamp, TurnId};
 use raddle_store::{ThreadStore, Transfer, TransferError, TransferSummary};
@@ -17,26 +17,26 @@ use crate::records::{
     ThreadScript, begin_turn, delta, item_started, record_with_blob, released, renamed,
 };
 
-const NOW: Timestamp = Timestamp(1_700_000_000_000);
+pub const NOW: Timestamp = Timestamp(1_700_000_000_000);
 
 /// Moment of an interruption, counted over the calls of both stores.
 #[derive(Clone, Copy, Debug)]
-struct Cut {
-    call: usize,
+pub struct Cut {
+    pub call: usize,
     /// Whether the call has its effect before.
-    is_after: bool,
+    pub is_after: bool,
 }
 
 /// Counts calls, and stops at one of them until it is resumed.
-struct Calls {
-    count: AtomicUsize,
+pub struct Calls {
+    pub count: AtomicUsize,
     cut: Option<Cut>,
-    reached: Notify,
-    resumed: Notify,
+    pub reached: Notify,
+    pub resumed: Notify,
 }
 
 impl Calls {
-    fn new(cut: Option<Cut>) -> Self {
+    pub fn new(cut: Option<Cut>) -> Self {
         Self {
             count: AtomicUsize::new(0),
             cut,
@@ -65,9 +65,15 @@ impl Calls {
 }
 
 /// A store whose calls are counted.
-struct Counted<'a> {
+pub struct Counted<'a> {
     inner: &'a dyn ThreadStore,
     calls: &'a Calls,
+}
+
+impl<'a> Counted<'a> {
+    pub fn new(inner: &'a dyn ThreadStore, calls: &'a Calls) -> Self {
+        Self { inner, calls }
+    }
 }
 
 /// Passes a call on.
@@ -136,6 +142,10 @@ impl Journal for Counted<'_> {
     fn timeouts(&self) -> StoreTimeouts {
         self.inner.timeouts()
     }
+
+    fn durability(&self) -> Durability {
+        self.inner.durability()
+    }
 }
 
 impl Pages for Counted<'_> {
@@ -185,14 +195,14 @@ impl Blobs for Counted<'_> {
 }
 
 /// A thread with everything that a store keeps: turns, a blob, a fork of it, and an open item.
-struct Example {
-    script: ThreadScript,
-    blob: Blob,
-    records: Vec<Record>,
+pub struct Example {
+    pub script: ThreadScript,
+    pub blob: Blob,
+    pub records: Vec<Record>,
 }
 
 impl Example {
-    async fn write(store: &(impl ThreadStore + 'static)) -> Self {
+    pub async fn write(store: &(impl ThreadStore + 'static)) -> Self {
         let mut script = ThreadScript::new();
         script.start(store, "/w").await;
         for turn in ["a", "b", "c"] {
@@ -229,11 +239,11 @@ impl Example {
     }
 }
 
-async fn all(store: &dyn ThreadStore, thread: ThreadId) -> Vec<Record> {
+pub async fn all(store: &dyn ThreadStore, thread: ThreadId) -> Vec<Record> {
     store.read(thread, Seq::ZERO, usize::MAX).await.unwrap()
 }
 
-async fn listed(store: &dyn ThreadStore) -> Vec<ThreadId> {
+pub async fn listed(store: &dyn ThreadStore) -> Vec<ThreadId> {
     let page = store.list(ListQuery::default()).await.unwrap();
     page.entries.iter().map(|it| it.thread).collect()
 }

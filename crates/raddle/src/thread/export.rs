@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, anyhow, bail};
 use raddle_console::{Printer, one_line};
 use raddle_core::ThreadId;
-use raddle_store::{ExportSummary, Extent, Salvage};
+use raddle_store::{ExportError, ExportSummary, Extent, Salvage};
 use serde_json::json;
 
 use super::{unreadable, usage};
@@ -35,6 +35,22 @@ pub(super) fn run(folder: &Path, args: &ThreadExport) -> Result<ExitCode> {
         }
         threads
     };
+    write_files(args, &threads, damaged, &mut |thread, out, extent| {
+        salvage.export(thread, out, extent)
+    })
+}
+
+/// Exports one thread.
+type ExportThread<'a> =
+    dyn FnMut(ThreadId, &mut (dyn Write + Send), Extent) -> Result<ExportSummary, ExportError> + 'a;
+
+/// Writes the files of threads. `damaged` is whether the journal lost some already.
+pub(super) fn write_files(
+    args: &ThreadExport,
+    threads: &[ThreadId],
+    mut damaged: bool,
+    export: &mut ExportThread<'_>,
+) -> Result<ExitCode> {
     let mut printer = Printer::new();
     let extent = if args.partial {
         Extent::Sound
@@ -42,12 +58,12 @@ pub(super) fn run(folder: &Path, args: &ThreadExport) -> Result<ExitCode> {
         Extent::Whole
     };
     let Some(out) = &args.out else {
-        let [thread] = threads.as_slice() else {
+        let [thread] = threads else {
             return Ok(usage(
                 "several threads need a folder to go to: give --out DIR",
             ));
         };
-        let exported = salvage.export(*thread, printer.file(), extent);
+        let exported = export(*thread, printer.file(), extent);
         return report_and_exit_code(
             *thread,
             exported.map_err(|error| failed(*thread, error)),
@@ -55,10 +71,10 @@ pub(super) fn run(folder: &Path, args: &ThreadExport) -> Result<ExitCode> {
         );
     };
     let target = Target::new(out, args.all || threads.len() > 1)?;
-    for thread in threads {
+    for &thread in threads {
         let path = target.path(thread);
         let exported = write(&path, &mut |file| {
-            let exported = salvage.export(thread, file, extent);
+            let exported = export(thread, file, extent);
             exported.map_err(|error| failed(thread, error))
         });
         match exported {
@@ -126,9 +142,8 @@ fn find(salvage: &mut Salvage, id: &str) -> Result<ThreadId> {
 }
 
 /// Describes why a thread was not written, with advice.
-fn failed(thread: ThreadId, error: raddle_store::ExportError) -> anyhow::Error {
+fn failed(thread: ThreadId, error: ExportError) -> anyhow::Error {
     use raddle_core::ports::ReadError;
-    use raddle_store::ExportError;
     let advice = match &error {
         ExportError::Read(ReadError::Corrupt { .. }) => {
             "; --partial writes what comes before that record"
@@ -167,7 +182,7 @@ impl Target {
 /// better than the export of a damaged journal.
 fn write(
     path: &Path,
-    fill: &mut dyn FnMut(&mut dyn Write) -> Result<ExportSummary>,
+    fill: &mut dyn FnMut(&mut (dyn Write + Send)) -> Result<ExportSummary>,
 ) -> Result<ExportSummary> {
     if fs::symlink_metadata(path).is_ok() {
         bail!(
@@ -192,7 +207,7 @@ fn write(
 
 fn fill_draft(
     draft: &Path,
-    fill: &mut dyn FnMut(&mut dyn Write) -> Result<ExportSummary>,
+    fill: &mut dyn FnMut(&mut (dyn Write + Send)) -> Result<ExportSummary>,
 ) -> Result<ExportSummary> {
     let mut options = fs::OpenOptions::new();
     options.create(true).truncate(true).write(true).mode(0o600);

@@ -21,15 +21,35 @@ use crate::log;
 const BUFFER_BYTES: usize = 1 << 20;
 
 pub(super) fn run(folder: &Path, args: &ThreadImport) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .context("cannot start the runtime")?;
+    read(args, |file, options| {
+        let journal = LocalJournal::open(&Options {
+            folder: folder.to_owned(),
+        });
+        let journal = journal.map_err(|error| unreadable(folder, error))?;
+        Ok(runtime.block_on(journal.import(file, options)))
+    })
+}
+
+/// Reads a file, and reports what the closure imported from it.
+pub(super) fn read(
+    args: &ThreadImport,
+    import: impl FnOnce(
+        BundleReader<Box<dyn BufRead>>,
+        ImportOptions,
+    ) -> Result<Result<ImportSummary, ImportError>>,
+) -> Result<ExitCode> {
     let imported = if args.file.as_os_str() == "-" {
-        import(folder, args, std::io::stdin().lock())?
+        import_file(args, Box::new(std::io::stdin().lock()), import)?
     } else {
         let name = args.file.display();
         let file = File::open(&args.file).with_context(|| {
             format!("cannot open {name}; name a file that `raddle thread export` wrote")
         })?;
-        let file = BufReader::with_capacity(BUFFER_BYTES, file);
-        import(folder, args, file).with_context(|| name.to_string())?
+        let file = Box::new(BufReader::with_capacity(BUFFER_BYTES, file));
+        import_file(args, file, import).with_context(|| name.to_string())?
     };
     let ImportSummary {
         thread,
@@ -60,23 +80,22 @@ pub(super) fn run(folder: &Path, args: &ThreadImport) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn import(folder: &Path, args: &ThreadImport, file: impl BufRead) -> Result<ImportSummary> {
+fn import_file(
+    args: &ThreadImport,
+    file: Box<dyn BufRead>,
+    import: impl FnOnce(
+        BundleReader<Box<dyn BufRead>>,
+        ImportOptions,
+    ) -> Result<Result<ImportSummary, ImportError>>,
+) -> Result<ImportSummary> {
     // An invalid file is rejected before it would create a home.
     let file = BundleReader::open(file)?;
-    let journal = LocalJournal::open(&Options {
-        folder: folder.to_owned(),
-    });
-    let journal = journal.map_err(|error| unreadable(folder, error))?;
     let options = ImportOptions {
         as_new: args.as_new,
         partial: args.partial,
         now: now(),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .context("cannot start the runtime")?;
-    runtime
-        .block_on(journal.import(file, options))
+    import(file, options)?
         .map_err(|error| match error {
             ImportError::Exists(thread) => anyhow!(
                 "the thread {thread} already exists here; give --as-new to import it as a fork, or delete it \

@@ -27,6 +27,25 @@ const LAG_MAX: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) fn run(folder: &Path, args: &ThreadList) -> Result<ExitCode> {
+    let archive = open(folder)?;
+    print(args, |query, search| {
+        let page = match (&archive, search) {
+            (None, _) => Ok(Page::empty()),
+            (Some(archive), None) => archive.list(query),
+            (Some(archive), Some(text)) => find(folder, archive, text, query),
+        };
+        page.map_err(|error| match error {
+            ReadError::BadCursor => error.into(),
+            error => unreadable(folder, error),
+        })
+    })
+}
+
+/// Prints a page of threads. The closure returns those of a query that contain a text.
+pub(super) fn print(
+    args: &ThreadList,
+    page: impl FnOnce(&ListQuery, Option<&str>) -> Result<Page<Summary>>,
+) -> Result<ExitCode> {
     let cwd = args.cwd.as_ref().map(|cwd| {
         let cwd = std::path::absolute(cwd).context("--cwd")?;
         Ok::<_, anyhow::Error>(cwd.to_string_lossy().into_owned())
@@ -42,18 +61,13 @@ pub(super) fn run(folder: &Path, args: &ThreadList) -> Result<ExitCode> {
     if search.is_some_and(|text| text.chars().count() < LETTERS_MIN) {
         return Ok(usage("--search needs at least 3 letters"));
     }
-    let page = match (open(folder)?, search) {
-        (None, _) => Ok(Page::empty()),
-        (Some(archive), None) => archive.list(&query),
-        (Some(archive), Some(text)) => find(folder, &archive, text, &query),
-    };
-    let page = match page {
-        Err(ReadError::BadCursor) => {
+    let page = match page(&query, search) {
+        Err(error) if matches!(error.downcast_ref(), Some(ReadError::BadCursor)) => {
             return Ok(usage(
                 "invalid --cursor: pass the cursor of the previous page, or leave it out",
             ));
         }
-        page => page.map_err(|error| unreadable(folder, error))?,
+        page => page?,
     };
     let mut printer = Printer::new();
     if args.json {
@@ -85,8 +99,15 @@ fn find(
              brings it up to date"
         ));
     }
-    let mut page = archive.search(text, query)?;
-    // A long search returns its results in parts.
+    search_all(query, |query| archive.search(text, query))
+}
+
+/// Returns a full page of a search, if there are enough threads. A long search returns them in parts.
+pub(super) fn search_all<E>(
+    query: &ListQuery,
+    search: impl Fn(&ListQuery) -> Result<Page<Summary>, E>,
+) -> Result<Page<Summary>, E> {
+    let mut page = search(query)?;
     while page.entries.len() < query.limit
         && let Some(cursor) = page.next.take()
     {
@@ -95,7 +116,7 @@ fn find(
             limit: query.limit - page.entries.len(),
             ..query.clone()
         };
-        let rest = archive.search(text, &rest)?;
+        let rest = search(&rest)?;
         page.entries.extend(rest.entries);
         page.next = rest.next;
     }

@@ -123,7 +123,7 @@ async fn open(setting: &StoreSetting, folder: &Path) -> Result<Box<dyn ThreadSto
 }
 
 /// Returns the threads of a store, the oldest first.
-async fn all(store: &dyn ThreadStore) -> Result<Vec<ThreadId>> {
+pub(super) async fn all(store: &dyn ThreadStore) -> Result<Vec<ThreadId>> {
     let mut ids = Vec::new();
     for archived in [false, true] {
         let mut query = ListQuery {

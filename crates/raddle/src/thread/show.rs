@@ -8,9 +8,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use raddle_console::{Printer, one_line, sanitize};
-use raddle_core::ThreadId;
-use raddle_core::ports::{PageQuery, Summary, TurnEntry};
-use raddle_core::{Cause, TurnEnd};
+use raddle_core::ports::{ItemEntry, Page, PageQuery, ReadError, Summary, TurnEntry};
+use raddle_core::{Base, Cause, Record, Seq, ThreadId, TurnEnd, TurnId};
 use raddle_store::Archive;
 use serde_json::{Value, json};
 
@@ -22,11 +21,67 @@ use crate::cli::ThreadShow;
 const TURNS: usize = 100;
 const ITEMS: usize = 8;
 
+/// How much of a journal is read at a time.
+pub(super) const PAGE_BYTES: usize = 1 << 20;
+
+/// Thread that is shown.
+pub(super) trait ThreadView {
+    /// Returns the thread as a list shows it, or `None` for a thread that no list shows.
+    fn summary(&self) -> Result<Option<Summary>, ReadError>;
+
+    /// Returns the newest base.
+    fn base(&self) -> Result<Option<Base>, ReadError>;
+
+    /// Returns the records after a number, about a megabyte of them.
+    fn records(&self, after: Seq) -> Result<Vec<Record>, ReadError>;
+
+    fn turns(&self, query: &PageQuery) -> Result<Page<TurnEntry>, ReadError>;
+
+    fn items(&self, turn: &TurnId, query: &PageQuery) -> Result<Page<ItemEntry>, ReadError>;
+}
+
+/// Thread of the home.
+struct ArchivedThread {
+    archive: Archive,
+    thread: ThreadId,
+}
+
+impl ThreadView for ArchivedThread {
+    fn summary(&self) -> Result<Option<Summary>, ReadError> {
+        self.archive.summary(self.thread)
+    }
+
+    fn base(&self) -> Result<Option<Base>, ReadError> {
+        self.archive.base(self.thread, None)
+    }
+
+    fn records(&self, after: Seq) -> Result<Vec<Record>, ReadError> {
+        self.archive.records(self.thread, after, PAGE_BYTES)
+    }
+
+    fn turns(&self, query: &PageQuery) -> Result<Page<TurnEntry>, ReadError> {
+        self.archive.turns(self.thread, query)
+    }
+
+    fn items(&self, turn: &TurnId, query: &PageQuery) -> Result<Page<ItemEntry>, ReadError> {
+        self.archive.items(self.thread, Some(turn), query)
+    }
+}
+
 pub(super) fn run(folder: &Path, args: &ThreadShow) -> Result<ExitCode> {
     let archive = open_existing(folder)?;
     let thread = find(&archive, &args.id)?;
+    print(&ArchivedThread { archive, thread }, thread, args)
+}
+
+/// Prints a thread.
+pub(super) fn print(
+    view: &dyn ThreadView,
+    thread: ThreadId,
+    args: &ThreadShow,
+) -> Result<ExitCode> {
     let mut show = ThreadPrinter {
-        archive,
+        view,
         thread,
         printer: Printer::new(),
         json: args.json,
@@ -38,25 +93,25 @@ pub(super) fn run(folder: &Path, args: &ThreadShow) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-struct ThreadPrinter {
-    archive: Archive,
+struct ThreadPrinter<'a> {
+    view: &'a dyn ThreadView,
     thread: ThreadId,
     printer: Printer,
     json: bool,
 }
 
-impl ThreadPrinter {
+impl ThreadPrinter<'_> {
     fn all(&mut self) -> Result<()> {
         let thread = self.thread;
         let fail = |error| damaged(thread, error);
-        let summary = self.archive.summary(thread).map_err(fail)?;
+        let summary = self.view.summary().map_err(fail)?;
         self.head(summary.as_ref())?;
         let mut query = PageQuery {
             limit: TURNS,
             ..PageQuery::default()
         };
         loop {
-            let page = self.archive.turns(thread, &query).map_err(fail)?;
+            let page = self.view.turns(&query).map_err(fail)?;
             for turn in &page.entries {
                 self.turn(turn)?;
                 self.items(turn)?;
@@ -77,7 +132,7 @@ impl ThreadPrinter {
             return Ok(());
         };
         // A damaged thread is shown as far as possible; its usage is then unknown.
-        let used = usage::accounts(&self.archive, self.thread).unwrap_or_default();
+        let used = usage::accounts(self.view).unwrap_or_default();
         if self.json {
             let models: Vec<Value> = used.iter().map(usage::json).collect();
             let line = json!({ "thread": list::of(summary), "models": models });
@@ -128,7 +183,7 @@ impl ThreadPrinter {
             ..PageQuery::default()
         };
         loop {
-            let page = self.archive.items(self.thread, Some(&turn.turn), &query);
+            let page = self.view.items(&turn.turn, &query);
             let page = page.map_err(|error| damaged(self.thread, error))?;
             for entry in &page.entries {
                 let item = &entry.item;

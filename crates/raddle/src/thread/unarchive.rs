@@ -15,13 +15,18 @@ pub(super) fn run(folder: &Path, args: &ThreadUnarchive) -> Result<ExitCode> {
     let archive = open_existing(folder)?;
     let thread = find(&archive, &args.id)?;
     drop(archive);
-    let restored = runtime::current_thread()?.block_on(restore(thread));
+    restore(thread)
+}
+
+/// Restores a thread by a server.
+pub(super) fn restore(thread: ThreadId) -> Result<ExitCode> {
+    let restored = runtime::current_thread()?.block_on(call(thread));
     restored.with_context(|| format!("the thread {thread} cannot be restored"))?;
     log::print_line(&format!("restored {thread}"));
     Ok(ExitCode::SUCCESS)
 }
 
-async fn restore(thread: ThreadId) -> Result<()> {
+async fn call(thread: ThreadId) -> Result<()> {
     let client = thread_server::connect().await?;
     let params = ThreadUnarchiveParams {
         thread_id: thread,

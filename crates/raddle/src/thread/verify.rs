@@ -14,11 +14,7 @@ use super::{find, open, open_existing, unreadable};
 use crate::cli::ThreadVerify;
 
 pub(super) fn run(folder: &Path, args: &ThreadVerify) -> Result<ExitCode> {
-    let mut verify = Verifier {
-        printer: Printer::new(),
-        json: args.json,
-        damaged: false,
-    };
+    let mut verify = Verifier::new(args);
     if args.ids.is_empty() {
         let Some(archive) = open(folder)? else {
             // A home without a journal has no damage.
@@ -38,21 +34,34 @@ pub(super) fn run(folder: &Path, args: &ThreadVerify) -> Result<ExitCode> {
             verify.thread(&archive, find(&archive, id)?)?;
         }
     }
-    verify.printer.flush()?;
-    Ok(if verify.damaged {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    verify.end()
 }
 
-struct Verifier {
+/// Printer of reports.
+pub(super) struct Verifier {
     printer: Printer,
     json: bool,
     damaged: bool,
 }
 
 impl Verifier {
+    pub(super) fn new(args: &ThreadVerify) -> Self {
+        Self {
+            printer: Printer::new(),
+            json: args.json,
+            damaged: false,
+        }
+    }
+
+    pub(super) fn end(mut self) -> Result<ExitCode> {
+        self.printer.flush()?;
+        Ok(if self.damaged {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        })
+    }
+
     fn file(&mut self, problems: &[String]) -> Result<()> {
         self.damaged |= !problems.is_empty();
         let advice = "stop every server of this home, copy the folder, run `raddle thread export --all \
@@ -80,14 +89,18 @@ impl Verifier {
     }
 
     fn thread(&mut self, archive: &Archive, thread: ThreadId) -> Result<()> {
-        let report = match archive.verify(thread) {
+        match archive.verify(thread) {
             // The thread was deleted meanwhile.
-            Err(ReadError::NotFound) => return Ok(()),
-            report => report?,
-        };
+            Err(ReadError::NotFound) => Ok(()),
+            report => self.report(&report?),
+        }
+    }
+
+    pub(super) fn report(&mut self, report: &VerifyReport) -> Result<()> {
+        let thread = report.thread;
         self.damaged |= !report.damage.is_empty();
         if self.json {
-            self.printer.line(&line(&report).to_string())?;
+            self.printer.line(&line(report).to_string())?;
             return Ok(());
         }
         let state = if report.damage.is_empty() {
@@ -101,7 +114,7 @@ impl Verifier {
             let what = one_line(&damage.what, 400);
             let line = format!("         at record {}: {what}", damage.at);
             self.printer.line(&line)?;
-            let advice = advice(&report, damage);
+            let advice = advice(report, damage);
             self.printer.line(&format!("         {advice}"))?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -12,7 +12,9 @@ use ::support::StdioServer;
 use raddle_core::ThreadId;
 
 use crate::support::TEST_TIMEOUT;
-use crate::support::server::command;
+use crate::support::http;
+use crate::support::server::{TestServer, command};
+use crate::support::websocket::Websocket;
 
 /// The PostgreSQL server that tests share.
 #[path = "../../../raddle-store/tests/fleet/server.rs"]
@@ -150,22 +152,90 @@ fn commands_for_operators_create_and_examine_the_tables() {
     assert!(shown.contains("commits wait for none"), "{shown}");
 }
 
+/// Returns a page of a server, with its status.
+fn page(server: &TestServer, path: &str) -> (u16, Value) {
+    let address = server.address();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    let response = http::send(address, &request);
+    let body = serde_json::from_str(&response.body).expect("JSON");
+    (response.status, body)
+}
+
+#[test]
+fn a_server_is_not_ready_while_its_database_is_away_and_is_not_restarted_for_it() {
+    let database = database::OwnServer::new();
+    let setting = format!("store.address='{}'", database.address());
+    let server = TestServer::open_websocket(&["-c", &setting]);
+    let ready = json!({"status": "ready", "store": "ok", "durability": "relaxed"});
+    assert_eq!(page(&server, "/readyz"), (200, ready));
+    let mut client = Websocket::connect(server.address());
+    let params = json!({"clientInfo": {"name": "it", "version": "0"}});
+    let initialize = json!({"id": 1, "method": "initialize", "params": params});
+    let initialized = client.ask(initialize.to_string().as_bytes());
+    assert_eq!(initialized["result"]["raddle"]["durability"], "relaxed");
+    drop(database);
+    let end = Instant::now() + TEST_TIMEOUT;
+    // The result of the last check is cached for a second.
+    while page(&server, "/readyz").0 == 200 {
+        assert!(Instant::now() < end);
+    }
+    let away = json!({"status": "notReady", "store": "unavailable", "durability": "relaxed"});
+    assert_eq!(page(&server, "/readyz"), (503, away));
+    let live = json!({"status": "ok", "parts": {"loop": "ok"}});
+    assert_eq!(page(&server, "/livez"), (200, live));
+}
+
+#[test]
+fn commands_read_the_threads_of_the_database() {
+    let (home, elsewhere) = (home(), TempDir::new().expect("a folder"));
+    let mut server = start(home.path(), &elsewhere.path().join("log"));
+    let started = server.call("thread/start", &json!({"cwd": elsewhere.path()}));
+    let thread = started.expect("a thread")["thread"]["id"].clone();
+    turn(&mut server, &thread, "a needle");
+    server.end().expect("a successful exit");
+    let id = thread.as_str().expect("an id");
+    let output = |words: &[&str]| {
+        let output = run(home.path(), words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        text(&output.stdout)
+    };
+    for words in [
+        &["thread", "list"][..],
+        &["thread", "list", "--search", "needle"],
+        &["thread", "show", id],
+        &["thread", "verify"],
+        &["thread", "verify", id],
+    ] {
+        let shown = output(words);
+        assert!(shown.contains(id), "{words:?}: {shown}");
+    }
+    assert!(output(&["thread", "show", id]).contains("a needle"));
+    assert_eq!(output(&["thread", "list", "--search", "hay stack"]), "");
+    let file = elsewhere.path().join("thread.jsonl");
+    let file = file.to_str().expect("text");
+    output(&["thread", "export", id, "--out", file]);
+    let copy = output(&["thread", "import", "--as-new", file]);
+    assert!(output(&["thread", "list"]).contains(copy.trim()));
+    // The file goes to a home too.
+    let laptop = TempDir::new().expect("a home");
+    let imported = run(laptop.path(), &["thread", "import", file]);
+    assert!(imported.status.success(), "{imported:?}");
+    let shown = run(laptop.path(), &["thread", "show", id]);
+    assert!(text(&shown.stdout).contains("a needle"), "{shown:?}");
+    for (words, expected) in [
+        (&["thread", "show", &id[..8]][..], "is not the whole id"),
+        (&["thread", "delete", id, "--yes"], "a client of a server"),
+    ] {
+        let refused = run(home.path(), words);
+        assert_eq!(refused.status.code(), Some(1), "{words:?}");
+        let message = text(&refused.stderr);
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
 #[test]
 fn commands_about_the_home_do_not_pretend_that_there_are_no_threads() {
     let home = home();
-    for words in [
-        &["thread", "list"][..],
-        &["thread", "verify"],
-        &["thread", "export", "--all", "--out", "nowhere"],
-    ] {
-        let output = run(home.path(), words);
-        assert_eq!(output.status.code(), Some(1), "{words:?}");
-        let message = text(&output.stderr);
-        assert!(
-            message.contains("the threads are in the database"),
-            "{message}"
-        );
-    }
     let collected = run(home.path(), &["gc"]);
     assert!(collected.status.success(), "{collected:?}");
     let report = run(home.path(), &["doctor", "--json"]).stdout;
@@ -174,6 +244,61 @@ fn commands_about_the_home_do_not_pretend_that_there_are_no_threads() {
     let threads = parts.iter().find(|it| it["part"] == "threads");
     let message = threads.expect("a part")["message"].as_str();
     assert!(message.is_some_and(|it| it.contains("raddle fleet check")));
+}
+
+/// Runs a program of PostgreSQL.
+fn postgres(program: &str, arguments: &[&str]) {
+    let path = Path::new("/usr/lib/postgresql/15/bin").join(program);
+    let output = Command::new(path).args(arguments).output();
+    let output = output.expect("it runs");
+    assert!(output.status.success(), "{program}: {output:?}");
+}
+
+/// The drill of docs/fleet.md: a dump of the database, restored on another server.
+#[test]
+fn a_restored_database_has_whole_threads() {
+    let elsewhere = TempDir::new().expect("a folder");
+    let (lost, restored) = (database::OwnServer::new(), database::OwnServer::new());
+    let home = |server: &database::OwnServer| {
+        let home = TempDir::new().expect("a home");
+        let address = server.address();
+        let config = format!("model = 'mock/mock'\n[store]\naddress = \"{address}\"\n");
+        fs::write(home.path().join("config.toml"), config).expect("written");
+        home
+    };
+    let first = home(&lost);
+    let mut server = start(first.path(), &elsewhere.path().join("log"));
+    let started = server.call("thread/start", &json!({"cwd": elsewhere.path()}));
+    let thread = started.expect("a thread")["thread"]["id"].clone();
+    turn(&mut server, &thread, "before the backup");
+    // The server runs on during the backup.
+    let dump = elsewhere.path().join("dump");
+    let dump = dump.to_str().expect("text");
+    let words = ["--format=custom", "--schema=raddle", "--file", dump];
+    postgres(
+        "pg_dump",
+        &[&words[..], &["--dbname", &lost.address()]].concat(),
+    );
+    server.kill().expect("killed");
+    drop(server);
+    drop(lost);
+
+    let address = restored.address();
+    postgres(
+        "pg_restore",
+        &["--exit-on-error", "--dbname", &address, dump],
+    );
+    let second = home(&restored);
+    let verified = run(second.path(), &["thread", "verify"]);
+    assert!(verified.status.success(), "{verified:?}");
+    let shown = text(&verified.stdout);
+    assert!(shown.contains("whole"), "{shown}");
+    let mut server = start(second.path(), &elsewhere.path().join("log"));
+    let resumed = server.call("thread/resume", &json!({"threadId": thread}));
+    let turns = resumed.expect("a thread")["thread"]["turns"].clone();
+    assert_eq!(turns.as_array().map(Vec::len), Some(1), "{turns}");
+    turn(&mut server, &thread, "after it");
+    server.end().expect("a successful exit");
 }
 
 #[test]

@@ -2,20 +2,18 @@
 
 use raddle_console::one_line;
 use raddle_core::ports::ReadError;
-use raddle_core::{Base, ModelUsage, Thread, ThreadId, dollars};
-use raddle_store::Archive;
+use raddle_core::{Base, ModelUsage, Thread, dollars};
 use serde_json::{Value, json};
 
-/// How much of a journal is read at a time.
-const PAGE_BYTES: usize = 1 << 20;
+use super::ThreadView;
 
 /// Returns the usage of each model, from the records.
-pub(super) fn accounts(archive: &Archive, id: ThreadId) -> Result<Vec<ModelUsage>, ReadError> {
-    let base = archive.base(id, None)?;
+pub(super) fn accounts(view: &dyn ThreadView) -> Result<Vec<ModelUsage>, ReadError> {
+    let base = view.base()?;
     let base = base.filter(|it| it.version == Base::VERSION);
     let mut thread = base.map_or_else(Thread::new, |it| it.thread);
     loop {
-        let page = archive.records(id, thread.head(), PAGE_BYTES)?;
+        let page = view.records(thread.head())?;
         if page.is_empty() {
             return Ok(thread.model_usage().to_vec());
         }
