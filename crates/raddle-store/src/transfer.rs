@@ -178,9 +178,16 @@ impl<'a> Transfer<'a> {
     /// Moves the thread. `now` is the time of the mark in the source.
     pub async fn run(self, now: Timestamp) -> Result<TransferSummary, TransferError> {
         self.ensure_other_store(now).await?;
-        if self.thread.is_deleted() {
-            return self.finish_interrupted().await;
-        }
+        let moved = match self.thread.is_deleted() {
+            true => self.finish_interrupted().await,
+            false => self.copy_and_remove(now).await,
+        };
+        // Rows that the thread shares with it stay. Nothing shows it, if it stays too.
+        let _ = self.to.delete(staged_id(self.id)).await;
+        moved
+    }
+
+    async fn copy_and_remove(&self, now: Timestamp) -> Result<TransferSummary, TransferError> {
         let (id, owner) = (self.id, self.thread.owner());
         let taken = self.from.take(id, owner).await;
         let head = taken.map_err(TransferError::Source)?;
@@ -189,12 +196,7 @@ impl<'a> Transfer<'a> {
         }
         let copied = match self.find_copy(head, now).await? {
             Some(copied) => copied,
-            None => {
-                let copied = self.copy().await;
-                // Rows that the thread shares with it stay. Nothing shows it, if it stays too.
-                let _ = self.to.delete(staged_id(id)).await;
-                copied?
-            }
+            None => self.copy().await?,
         };
         if copied.head != head {
             self.withdraw(copied.head, now).await;
@@ -206,7 +208,6 @@ impl<'a> Transfer<'a> {
             let _ = self.to.save_base(id, base).await;
         }
         self.remove(head, now).await?;
-        let _ = self.to.delete(staged_id(id)).await;
         Ok(TransferSummary {
             head,
             records: copied.records,
@@ -255,12 +256,8 @@ impl<'a> Transfer<'a> {
         if stored.head == head && stored.is_same(&source) {
             return Ok(Some(stored));
         }
-        match mark_deleted(self.to, self.id, newest, now).await {
-            Ok(deleted) => {
-                let forgotten = self.to.forget(self.id, deleted).await;
-                forgotten.map_err(TransferError::Append)?;
-                Ok(None)
-            }
+        match delete_at(self.to, self.id, newest, now).await {
+            Ok(()) => Ok(None),
             // Somebody uses it.
             Err(AppendError::Conflict) => Err(TransferError::Exists),
             Err(error) => Err(TransferError::Append(error)),
@@ -334,18 +331,14 @@ impl<'a> Transfer<'a> {
 
     /// Removes the copy, unless somebody used it already.
     async fn withdraw(&self, head: Seq, now: Timestamp) {
-        if let Ok(deleted) = mark_deleted(self.to, self.id, head, now).await {
-            let _ = self.to.forget(self.id, deleted).await;
-        }
+        // A copy that stays is removed by the next attempt.
+        let _ = delete_at(self.to, self.id, head, now).await;
     }
 
     /// Removes the thread of the source, if it still ends with a record.
     async fn remove(&self, head: Seq, now: Timestamp) -> Result<(), TransferError> {
-        match mark_deleted(self.from, self.id, head, now).await {
-            Ok(deleted) => {
-                let forgotten = self.from.forget(self.id, deleted).await;
-                forgotten.map_err(TransferError::NotRemoved)
-            }
+        match delete_at(self.from, self.id, head, now).await {
+            Ok(()) => Ok(()),
             Err(AppendError::Conflict) => match self.is_in_source().await {
                 // Another attempt to move the thread has ended, so the copy is the thread.
                 Ok(false) => Ok(()),
@@ -384,7 +377,6 @@ impl<'a> Transfer<'a> {
         }
         let forgotten = self.from.forget(self.id, self.thread.head()).await;
         forgotten.map_err(TransferError::NotRemoved)?;
-        let _ = self.to.delete(staged_id(self.id)).await;
         Ok(TransferSummary {
             head: source.head,
             records: source.records,
@@ -409,19 +401,20 @@ async fn read_upto(store: &dyn ThreadStore, id: ThreadId, upto: Seq) -> Result<C
     }
 }
 
-/// Appends the record that marks a thread as deleted, and returns its number.
-async fn mark_deleted(
+/// Deletes a thread that still ends with a record. Conflicts if it does not.
+async fn delete_at(
     store: &dyn ThreadStore,
     id: ThreadId,
     head: Seq,
     now: Timestamp,
-) -> Result<Seq, AppendError> {
+) -> Result<(), AppendError> {
     let mark = Record {
         seq: head.next(),
         at: now,
         body: Event::Deleted { principal: None }.into(),
     };
-    store.append(id, head, &[mark], Class::Power).await
+    let deleted = store.append(id, head, &[mark], Class::Power).await?;
+    store.forget(id, deleted).await
 }
 
 /// Returns the id under which a thread is copied.

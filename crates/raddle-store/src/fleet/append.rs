@@ -126,10 +126,6 @@ pub(super) async fn flush(journal: &SharedJournal, thread: ThreadId) -> Result<(
 
 /// Returns the state of a thread from the database.
 async fn load(journal: &SharedJournal, thread: ThreadId) -> Result<ThreadState, AppendError> {
-    // The database may have lost batches that are still in memory.
-    let limit = journal.connections.statement_max();
-    let confirmed = journal.node_log.confirm(thread, limit).await;
-    confirmed.map_err(error::repeatable)?;
     let loaded = rebuild::load(journal, thread).await;
     match loaded.map_err(error::repeatable)? {
         Ok(state) => Ok(state),

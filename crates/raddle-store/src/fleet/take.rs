@@ -30,7 +30,6 @@ pub(super) async fn take(
         if let Some(head) = take_ungathered(journal, thread).await? {
             return Ok(head);
         }
-        journal.node_log.confirm(thread, limit).await?;
         let mut state = thread_state::load_intact(journal, thread).await?;
         if state.row_state != RowState::Live {
             return Ok(Seq::ZERO);

@@ -143,11 +143,14 @@ pub(super) fn seq(number: i64) -> Seq {
     Seq(number.unsigned_abs())
 }
 
-/// Reads the state of a thread.
+/// Reads the state of a thread, with all deltas that this node gathered.
 pub(super) async fn load(
     journal: &SharedJournal,
     thread: ThreadId,
 ) -> Result<Result<ThreadState, ReadError>, QueryFailure> {
+    // The database may have lost batches that are still in memory.
+    let limit = journal.connections.statement_max();
+    journal.node_log.confirm(thread, limit).await?;
     let sql = format!(
         "WITH t AS (SELECT * FROM threads WHERE id = $1)
          SELECT {COLUMNS}, s.body, d.* FROM t LEFT JOIN summaries s ON s.id = t.id
@@ -228,8 +231,6 @@ pub(super) async fn settle(journal: &SharedJournal, thread: ThreadId) -> Result<
     let state = state.map_err(|error| QueryFailure::Unusable(error.to_string()))?;
     let mut head = state.head;
     if state.writer.is_some() {
-        // The outage that caused the doubt may have lost batches.
-        journal.node_log.confirm(thread, limit).await?;
         head = load_intact(journal, thread).await?.newest();
     }
     // The next append reads the row: the summary is of the statement's snapshot, which may be before
