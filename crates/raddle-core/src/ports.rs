@@ -144,6 +144,12 @@ pub trait Journal: Send + Sync {
 
     /// Time limits that suit the store: how long it may be silent without being lost.
     fn timeouts(&self) -> StoreTimeouts;
+
+    /// Removes what the store keeps for this node, as the node ends. Nothing may be appended after
+    /// that. A store that cannot do so leaves it to other nodes.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// Lists and pages, derived from the records. All of it can be dropped and rebuilt.

@@ -38,6 +38,7 @@ mod summary_row;
 mod take;
 mod thread_state;
 mod tls;
+mod unconfirmed;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +54,7 @@ use tokio::task::AbortHandle;
 use connections::Connections;
 use node_log::NodeLog;
 use state_cache::StateCache;
+use unconfirmed::UnconfirmedAppends;
 
 pub use options::FleetOptions;
 pub use report::DatabaseReport;
@@ -62,7 +64,7 @@ pub use report::DatabaseReport;
 pub struct FleetJournal {
     shared: Arc<SharedJournal>,
     /// Tasks of the node log.
-    tasks: [AbortHandle; 2],
+    tasks: [AbortHandle; 3],
 }
 
 /// State of the journal that its tasks share.
@@ -71,6 +73,7 @@ struct SharedJournal {
     connections: Connections,
     threads: StateCache,
     node_log: NodeLog,
+    unconfirmed: UnconfirmedAppends,
 }
 
 impl FleetJournal {
@@ -93,13 +96,17 @@ impl FleetJournal {
             connections,
             threads: StateCache::default(),
             node_log: NodeLog::default(),
+            unconfirmed: UnconfirmedAppends::default(),
         });
         let batches = tokio::spawn(node_log::send_batches(Arc::clone(&shared)));
-        let upkeep = node_log::keep_short(Arc::clone(&shared), options.gathered_max);
+        let upkeep =
+            node_log::keep_short(Arc::clone(&shared), options.gathered_max, options.upkeep);
         let upkeep = tokio::spawn(upkeep);
+        let ended = node_log::remove_ended(Arc::clone(&shared), options.beat);
+        let ended = tokio::spawn(ended);
         Ok(Self {
             shared,
-            tasks: [batches.abort_handle(), upkeep.abort_handle()],
+            tasks: [batches, upkeep, ended].map(|task| task.abort_handle()),
         })
     }
 
@@ -184,6 +191,10 @@ impl Journal for FleetJournal {
 
     fn forget(&self, thread: ThreadId, head: Seq) -> BoxFuture<'_, Result<(), AppendError>> {
         Box::pin(delete::forget(&self.shared, thread, head))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(node_log::close(&self.shared))
     }
 
     fn timeouts(&self) -> StoreTimeouts {

@@ -12,6 +12,7 @@ use super::chain::{self, Link};
 use super::delta_row::{DeltaRow, gathered_of_t, lane};
 use super::error::{self, QueryFailure};
 use super::summary_row;
+use super::unconfirmed;
 
 /// Everything that an append relies on.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +37,8 @@ pub(super) struct ThreadState {
     pub(super) owner: Option<String>,
     /// Batches of that log up to this one have no deltas after the head.
     pub(super) since: i64,
+    /// Newest batch of that log when the row was read.
+    pub(super) batches: i64,
     /// Deltas after the head, which only the node log has, ascending.
     pub(super) gathered: Vec<Arc<DeltaRow>>,
     /// Summary, as lists show it.
@@ -54,10 +57,10 @@ pub(super) enum RowState {
 }
 
 const COLUMNS: &str = "t.log, t.live, t.head, t.tail, t.link, t.fence, t.family, t.writer, t.owner, \
-                       t.since";
+                       t.since, (SELECT l.n FROM node_logs l WHERE l.id = t.writer)";
 
 /// Index of the column after those of the row.
-const SUMMARY: usize = 10;
+const SUMMARY: usize = 11;
 
 impl ThreadState {
     /// Returns the state of a thread without a row.
@@ -74,6 +77,7 @@ impl ThreadState {
             writer: None,
             owner: None,
             since: 0,
+            batches: 0,
             gathered: Vec::new(),
             summary: None,
         }
@@ -116,6 +120,7 @@ impl ThreadState {
                 writer: row.try_get(7)?,
                 owner: row.try_get(8)?,
                 since: row.try_get(9)?,
+                batches: row.try_get::<_, Option<i64>>(10)?.unwrap_or(0),
                 gathered: Vec::new(),
                 summary: None,
             }))
@@ -143,14 +148,27 @@ pub(super) fn seq(number: i64) -> Seq {
     Seq(number.unsigned_abs())
 }
 
-/// Reads the state of a thread, with all deltas that this node gathered.
+/// Reads the state of a thread, with everything that this node appended.
 pub(super) async fn load(
     journal: &SharedJournal,
     thread: ThreadId,
 ) -> Result<Result<ThreadState, ReadError>, QueryFailure> {
-    // The database may have lost batches that are still in memory.
+    // The database may have lost batches and appends that are still in memory.
     let limit = journal.connections.statement_max();
     journal.node_log.confirm(thread, limit).await?;
+    let state = read(journal, thread).await?;
+    if let Ok(row) = &state
+        && unconfirmed::restore(journal, thread, row).await?
+    {
+        return read(journal, thread).await;
+    }
+    Ok(state)
+}
+
+async fn read(
+    journal: &SharedJournal,
+    thread: ThreadId,
+) -> Result<Result<ThreadState, ReadError>, QueryFailure> {
     let sql = format!(
         "WITH t AS (SELECT * FROM threads WHERE id = $1)
          SELECT {COLUMNS}, s.body, d.* FROM t LEFT JOIN summaries s ON s.id = t.id
@@ -230,7 +248,7 @@ pub(super) async fn settle(journal: &SharedJournal, thread: ThreadId) -> Result<
     let state = ThreadState::of_row(thread, row);
     let state = state.map_err(|error| QueryFailure::Unusable(error.to_string()))?;
     let mut head = state.head;
-    if state.writer.is_some() {
+    if state.writer.is_some() || journal.unconfirmed.has(thread) {
         head = load_intact(journal, thread).await?.newest();
     }
     // The next append reads the row: the summary is of the statement's snapshot, which may be before
