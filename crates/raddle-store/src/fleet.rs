@@ -51,6 +51,8 @@ use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 
 use tokio::task::AbortHandle;
 
+use crate::transfer::ThreadStore;
+
 use connections::Connections;
 use node_log::NodeLog;
 use state_cache::StateCache;
@@ -245,5 +247,14 @@ impl Blobs for FleetJournal {
 
     fn get(&self, thread: ThreadId, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
         Box::pin(blobs::get(&self.shared, thread, blob))
+    }
+}
+
+impl ThreadStore for FleetJournal {
+    fn ids(&self, after: Option<ThreadId>) -> BoxFuture<'_, Result<Vec<ThreadId>, ReadError>> {
+        Box::pin(async move {
+            let ids = thread_state::ids(&self.shared, after).await;
+            ids.map_err(error::read)
+        })
     }
 }

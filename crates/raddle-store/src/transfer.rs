@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use raddle_core::ports::{AppendError, Blobs, ForkError, Journal, Pages, ReadError};
+use raddle_core::ports::{AppendError, Blobs, BoxFuture, ForkError, Journal, Pages, ReadError};
 use raddle_core::{Class, Event, ItemId, Record, RecordBody, Seq, Thread, ThreadId, Timestamp};
 use sha2::{Digest, Sha256};
 
@@ -21,9 +21,12 @@ const SEQ_MAX: Seq = Seq(u64::MAX);
 const PIECE_BYTES: usize = 512 << 10;
 
 /// All ports of a store.
-pub trait ThreadStore: Journal + Pages + Blobs {}
-
-impl<T: Journal + Pages + Blobs> ThreadStore for T {}
+pub trait ThreadStore: Journal + Pages + Blobs {
+    /// Returns ids of threads after another one, ascending; none after the last. They are those of
+    /// all tenants, and also those of threads that no list shows: one that an interrupted move has
+    /// marked as deleted, and one whose list entry is damaged.
+    fn ids(&self, after: Option<ThreadId>) -> BoxFuture<'_, Result<Vec<ThreadId>, ReadError>>;
+}
 
 /// Result of moving a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +43,7 @@ pub struct TransferSummary {
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// The thread does not exist in the source, or was deleted there.
-    #[error("there is no such thread")]
+    #[error("there is no such thread; it may be moved already")]
     NotFound,
     /// The destination has another thread with this id, or a newer state of this one.
     #[error(

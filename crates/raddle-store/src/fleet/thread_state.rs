@@ -56,6 +56,9 @@ pub(super) enum RowState {
     Live,
 }
 
+/// Maximum number of ids that one statement reads.
+const IDS_MAX: i64 = 1000;
+
 const COLUMNS: &str = "t.log, t.live, t.head, t.tail, t.link, t.fence, t.family, t.writer, t.owner, \
                        t.since, (SELECT l.n FROM node_logs l WHERE l.id = t.writer)";
 
@@ -202,6 +205,22 @@ pub(super) async fn load_intact(
 ) -> Result<ThreadState, QueryFailure> {
     let state = load(journal, thread).await?;
     state.map_err(|damage| QueryFailure::Unusable(damage.to_string()))
+}
+
+/// Returns ids of threads after another one, ascending.
+pub(super) async fn ids(
+    journal: &SharedJournal,
+    after: Option<ThreadId>,
+) -> Result<Vec<ThreadId>, QueryFailure> {
+    let sql = "SELECT id FROM threads WHERE live AND id > $1 ORDER BY id LIMIT $2";
+    let after = after.map_or(Uuid::nil(), |it| *it.as_uuid());
+    let rows = journal
+        .connections
+        .reads()
+        .query(sql, &[&after, &IDS_MAX])
+        .await?;
+    let ids = rows.iter().map(|row| ThreadId::from(row.get::<_, Uuid>(0)));
+    Ok(ids.collect())
 }
 
 /// Returns the head of a thread. A read does not settle a doubt: a commit that waits for the standby
