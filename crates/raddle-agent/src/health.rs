@@ -40,7 +40,7 @@ impl Threads {
             Err(_) => return JournalHealth::Unavailable,
         }
         match journal
-            .append(probe_thread, Seq::ZERO, &[], Class::Process)
+            .append(probe_thread, Seq::ZERO, &[], Class::Power)
             .await
         {
             Ok(_) | Err(AppendError::Conflict) => JournalHealth::Writable,

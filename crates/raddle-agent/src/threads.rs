@@ -351,7 +351,8 @@ impl Threads {
         self.shared.journal.timeouts()
     }
 
-    /// Unloads every thread gracefully. Threads that do not end in time are aborted.
+    /// Unloads every thread gracefully, and closes the journal. Threads that do not end in time are
+    /// aborted.
     pub async fn close(&self) {
         let mut tasks = std::mem::take(&mut *self.shared.tasks());
         let mut unloads = JoinSet::new();
@@ -373,6 +374,7 @@ impl Threads {
             let mut registered = self.shared.live();
             live.iter().for_each(|(id, _)| drop(registered.remove(id)));
         }
+        self.shared.journal.close().await;
     }
 }
 

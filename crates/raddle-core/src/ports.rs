@@ -150,6 +150,12 @@ pub trait Journal: Send + Sync {
     /// What an event survives, as the store last measured it. A store on a database measures it when it
     /// connects, and with each append without records.
     fn durability(&self) -> Durability;
+
+    /// Removes what the store keeps for this node, as the node ends. Nothing may be appended after
+    /// that. A store that cannot do so leaves it to other nodes.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// Lists and pages, derived from the records. All of it can be dropped and rebuilt.

@@ -39,6 +39,7 @@ mod summary_row;
 mod take;
 mod thread_state;
 mod tls;
+mod unconfirmed;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,10 +52,13 @@ use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 
 use tokio::task::AbortHandle;
 
+use crate::transfer::ThreadStore;
+
 use connections::Connections;
 use durability::MeasuredDurability;
 use node_log::NodeLog;
 use state_cache::StateCache;
+use unconfirmed::UnconfirmedAppends;
 
 pub use options::FleetOptions;
 pub use report::DatabaseReport;
@@ -64,7 +68,7 @@ pub use report::DatabaseReport;
 pub struct FleetJournal {
     shared: Arc<SharedJournal>,
     /// Tasks of the node log.
-    tasks: [AbortHandle; 2],
+    tasks: [AbortHandle; 3],
 }
 
 /// State of the journal that its tasks share.
@@ -74,6 +78,7 @@ struct SharedJournal {
     threads: StateCache,
     node_log: NodeLog,
     durability: MeasuredDurability,
+    unconfirmed: UnconfirmedAppends,
 }
 
 impl FleetJournal {
@@ -99,14 +104,18 @@ impl FleetJournal {
             threads: StateCache::default(),
             node_log: NodeLog::default(),
             durability: MeasuredDurability::default(),
+            unconfirmed: UnconfirmedAppends::default(),
         });
         durability::measure(&shared).await.map_err(error::read)?;
         let batches = tokio::spawn(node_log::send_batches(Arc::clone(&shared)));
-        let upkeep = node_log::keep_short(Arc::clone(&shared), options.gathered_max);
+        let upkeep =
+            node_log::keep_short(Arc::clone(&shared), options.gathered_max, options.upkeep);
         let upkeep = tokio::spawn(upkeep);
+        let ended = node_log::remove_ended(Arc::clone(&shared), options.beat);
+        let ended = tokio::spawn(ended);
         Ok(Self {
             shared,
-            tasks: [batches.abort_handle(), upkeep.abort_handle()],
+            tasks: [batches, upkeep, ended].map(|task| task.abort_handle()),
         })
     }
 
@@ -193,6 +202,10 @@ impl Journal for FleetJournal {
         Box::pin(delete::forget(&self.shared, thread, head))
     }
 
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(node_log::close(&self.shared))
+    }
+
     fn timeouts(&self) -> StoreTimeouts {
         Self::TIMEOUTS
     }
@@ -245,5 +258,14 @@ impl Blobs for FleetJournal {
 
     fn get(&self, thread: ThreadId, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
         Box::pin(blobs::get(&self.shared, thread, blob))
+    }
+}
+
+impl ThreadStore for FleetJournal {
+    fn ids(&self, after: Option<ThreadId>) -> BoxFuture<'_, Result<Vec<ThreadId>, ReadError>> {
+        Box::pin(async move {
+            let ids = thread_state::ids(&self.shared, after).await;
+            ids.map_err(error::read)
+        })
     }
 }

@@ -56,6 +56,7 @@ use raddle_core::ports::{
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 
 use crate::blob;
+use crate::transfer::ThreadStore;
 use append::Append;
 use files::BlobFiles;
 use fork::Fork;
@@ -503,6 +504,15 @@ impl Blobs for LocalJournal {
                 _ => ReadError::Unavailable(error.to_string()),
             })
         })
+    }
+}
+
+impl ThreadStore for LocalJournal {
+    fn ids(&self, after: Option<ThreadId>) -> BoxFuture<'_, Result<Vec<ThreadId>, ReadError>> {
+        Box::pin(
+            self.readers
+                .read(move |connection| archive::ids_after(connection, after)),
+        )
     }
 }
 

@@ -16,6 +16,7 @@ use raddle_core::{Base, Class, Record, Seq, ThreadId};
 
 use crate::blob::{self, Hash};
 use crate::records::are_ascending;
+use crate::transfer::ThreadStore;
 use blobs::{StoredBlob, referenced};
 use log::{ThreadLog, weight};
 
@@ -223,5 +224,14 @@ impl Journal for MemoryJournal {
 
     fn durability(&self) -> Durability {
         Durability::Local
+    }
+}
+
+impl ThreadStore for MemoryJournal {
+    fn ids(&self, after: Option<ThreadId>) -> BoxFuture<'_, Result<Vec<ThreadId>, ReadError>> {
+        let after = after.map_or(Unbounded, Excluded);
+        let state = self.state();
+        let ids = state.threads.range((after, Unbounded)).map(|(id, _)| *id);
+        Box::pin(ready(Ok(ids.collect())))
     }
 }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use raddle_core::ports::{AppendError, Blobs, ForkError, Journal, Pages, ReadError};
+use raddle_core::ports::{AppendError, Blobs, BoxFuture, ForkError, Journal, Pages, ReadError};
 use raddle_core::{Class, Event, ItemId, Record, RecordBody, Seq, Thread, ThreadId, Timestamp};
 use sha2::{Digest, Sha256};
 
@@ -21,9 +21,12 @@ const SEQ_MAX: Seq = Seq(u64::MAX);
 const PIECE_BYTES: usize = 512 << 10;
 
 /// All ports of a store.
-pub trait ThreadStore: Journal + Pages + Blobs {}
-
-impl<T: Journal + Pages + Blobs> ThreadStore for T {}
+pub trait ThreadStore: Journal + Pages + Blobs {
+    /// Returns ids of threads after another one, ascending; none after the last. They are those of
+    /// all tenants, and also those of threads that no list shows: one that an interrupted move has
+    /// marked as deleted, and one whose list entry is damaged.
+    fn ids(&self, after: Option<ThreadId>) -> BoxFuture<'_, Result<Vec<ThreadId>, ReadError>>;
+}
 
 /// Result of moving a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +43,7 @@ pub struct TransferSummary {
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// The thread does not exist in the source, or was deleted there.
-    #[error("there is no such thread")]
+    #[error("there is no such thread; it may be moved already")]
     NotFound,
     /// The destination has another thread with this id, or a newer state of this one.
     #[error(
@@ -178,9 +181,16 @@ impl<'a> Transfer<'a> {
     /// Moves the thread. `now` is the time of the mark in the source.
     pub async fn run(self, now: Timestamp) -> Result<TransferSummary, TransferError> {
         self.ensure_other_store(now).await?;
-        if self.thread.is_deleted() {
-            return self.finish_interrupted().await;
-        }
+        let moved = match self.thread.is_deleted() {
+            true => self.finish_interrupted().await,
+            false => self.copy_and_remove(now).await,
+        };
+        // Rows that the thread shares with it stay. Nothing shows it, if it stays too.
+        let _ = self.to.delete(staged_id(self.id)).await;
+        moved
+    }
+
+    async fn copy_and_remove(&self, now: Timestamp) -> Result<TransferSummary, TransferError> {
         let (id, owner) = (self.id, self.thread.owner());
         let taken = self.from.take(id, owner).await;
         let head = taken.map_err(TransferError::Source)?;
@@ -189,12 +199,7 @@ impl<'a> Transfer<'a> {
         }
         let copied = match self.find_copy(head, now).await? {
             Some(copied) => copied,
-            None => {
-                let copied = self.copy().await;
-                // Rows that the thread shares with it stay. Nothing shows it, if it stays too.
-                let _ = self.to.delete(staged_id(id)).await;
-                copied?
-            }
+            None => self.copy().await?,
         };
         if copied.head != head {
             self.withdraw(copied.head, now).await;
@@ -206,7 +211,6 @@ impl<'a> Transfer<'a> {
             let _ = self.to.save_base(id, base).await;
         }
         self.remove(head, now).await?;
-        let _ = self.to.delete(staged_id(id)).await;
         Ok(TransferSummary {
             head,
             records: copied.records,
@@ -255,12 +259,8 @@ impl<'a> Transfer<'a> {
         if stored.head == head && stored.is_same(&source) {
             return Ok(Some(stored));
         }
-        match mark_deleted(self.to, self.id, newest, now).await {
-            Ok(deleted) => {
-                let forgotten = self.to.forget(self.id, deleted).await;
-                forgotten.map_err(TransferError::Append)?;
-                Ok(None)
-            }
+        match delete_at(self.to, self.id, newest, now).await {
+            Ok(()) => Ok(None),
             // Somebody uses it.
             Err(AppendError::Conflict) => Err(TransferError::Exists),
             Err(error) => Err(TransferError::Append(error)),
@@ -334,18 +334,14 @@ impl<'a> Transfer<'a> {
 
     /// Removes the copy, unless somebody used it already.
     async fn withdraw(&self, head: Seq, now: Timestamp) {
-        if let Ok(deleted) = mark_deleted(self.to, self.id, head, now).await {
-            let _ = self.to.forget(self.id, deleted).await;
-        }
+        // A copy that stays is removed by the next attempt.
+        let _ = delete_at(self.to, self.id, head, now).await;
     }
 
     /// Removes the thread of the source, if it still ends with a record.
     async fn remove(&self, head: Seq, now: Timestamp) -> Result<(), TransferError> {
-        match mark_deleted(self.from, self.id, head, now).await {
-            Ok(deleted) => {
-                let forgotten = self.from.forget(self.id, deleted).await;
-                forgotten.map_err(TransferError::NotRemoved)
-            }
+        match delete_at(self.from, self.id, head, now).await {
+            Ok(()) => Ok(()),
             Err(AppendError::Conflict) => match self.is_in_source().await {
                 // Another attempt to move the thread has ended, so the copy is the thread.
                 Ok(false) => Ok(()),
@@ -384,7 +380,6 @@ impl<'a> Transfer<'a> {
         }
         let forgotten = self.from.forget(self.id, self.thread.head()).await;
         forgotten.map_err(TransferError::NotRemoved)?;
-        let _ = self.to.delete(staged_id(self.id)).await;
         Ok(TransferSummary {
             head: source.head,
             records: source.records,
@@ -409,19 +404,20 @@ async fn read_upto(store: &dyn ThreadStore, id: ThreadId, upto: Seq) -> Result<C
     }
 }
 
-/// Appends the record that marks a thread as deleted, and returns its number.
-async fn mark_deleted(
+/// Deletes a thread that still ends with a record. Conflicts if it does not.
+async fn delete_at(
     store: &dyn ThreadStore,
     id: ThreadId,
     head: Seq,
     now: Timestamp,
-) -> Result<Seq, AppendError> {
+) -> Result<(), AppendError> {
     let mark = Record {
         seq: head.next(),
         at: now,
         body: Event::Deleted { principal: None }.into(),
     };
-    store.append(id, head, &[mark], Class::Power).await
+    let deleted = store.append(id, head, &[mark], Class::Power).await?;
+    store.forget(id, deleted).await
 }
 
 /// Returns the id under which a thread is copied.

@@ -80,6 +80,10 @@ pub async fn verify(store: &dyn ThreadStore, thread: ThreadId) -> Result<VerifyR
         }
         Err(error) => return Err(error),
     }
+    // A staged copy, which is no thread of its own.
+    if walk.report.damage.is_empty() && walk.folded.id() != Some(thread) {
+        return Err(ReadError::NotFound);
+    }
     Ok(walk.finish())
 }
 

@@ -297,7 +297,6 @@ mod tests {
             schema: "raddle".to_owned(),
             layout: Some(1),
             layout_of_build: 1,
-            standby_names: "*".to_owned(),
             synchronous_standbys: Some(1),
             may_create: true,
             clock_ahead_ms: 3,

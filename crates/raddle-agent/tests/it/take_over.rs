@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use raddle_agent::{AgentError, Liveness, Options, Threads};
+use raddle_agent::{AgentError, JournalHealth, Liveness, Options, Threads};
 use raddle_core::ports::{
     AppendError, BoxFuture, Durability, ForkError, Journal, ReadError, StoreTimeouts,
 };
@@ -22,6 +22,8 @@ struct RacingJournal {
     races: Mutex<VecDeque<Event>>,
     /// Former nodes of all calls of `take`.
     formers: Mutex<Vec<Option<String>>>,
+    /// Classes of all appends without records.
+    probes: Mutex<Vec<Class>>,
 }
 
 impl RacingJournal {
@@ -45,6 +47,9 @@ impl Journal for RacingJournal {
         records: &'a [Record],
         class: Class,
     ) -> BoxFuture<'a, Result<Seq, AppendError>> {
+        if records.is_empty() {
+            self.probes.lock().expect("the list").push(class);
+        }
         self.inner.append(thread, after, records, class)
     }
 
@@ -161,6 +166,7 @@ async fn take(
         inner: MemoryJournal::new(),
         races: Mutex::new(races.into()),
         formers: Mutex::default(),
+        probes: Mutex::default(),
     });
     let id = ThreadId::mint();
     let first = node(&journal, "first", &[]);
@@ -227,4 +233,18 @@ async fn a_thread_that_a_live_node_took_meanwhile_stays_there() {
     let formers = vec![Some("first".to_owned())];
     let error = AgentError::OwnedBy { node: owner() };
     assert_eq!(taken, (Err(error), formers));
+}
+
+/// A store may commit text while events wait for a standby that is gone.
+#[tokio::test]
+async fn the_health_of_a_journal_is_that_of_events() {
+    let journal = Arc::new(RacingJournal {
+        inner: MemoryJournal::new(),
+        races: Mutex::default(),
+        formers: Mutex::default(),
+        probes: Mutex::default(),
+    });
+    let health = node(&journal, "first", &[]).try_journal().await;
+    assert_eq!(health, JournalHealth::Writable);
+    assert_eq!(*journal.probes.lock().expect("the list"), [Class::Power]);
 }

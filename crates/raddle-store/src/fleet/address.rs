@@ -141,7 +141,9 @@ fn find_in_keywords(address: &str) -> Option<Range<usize>> {
     let mut rest = address.char_indices().peekable();
     loop {
         while rest.next_if(|(_, it)| it.is_whitespace()).is_some() {}
-        let start = rest.peek()?.0;
+        let Some((start, _)) = rest.peek().copied() else {
+            return found;
+        };
         let is_key = |it: &(usize, char)| it.1 != '=' && !it.1.is_whitespace();
         while rest.next_if(is_key).is_some() {}
         let key = &address[start..rest.peek()?.0];
@@ -187,6 +189,7 @@ mod tests {
             ("host=127.0.0.1,db.example user=a", vec![Prefer, Require]),
             ("host=db.example sslmode=prefer", vec![Prefer]),
             ("host=db.example sslmode=disable", vec![Disable]),
+            ("host=db.example sslmode=disable ", vec![Disable]),
             ("host=localhost sslmode=require", vec![Require]),
             ("host=localhost sslmode=verify-full", vec![Require]),
             (

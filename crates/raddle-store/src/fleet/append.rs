@@ -11,11 +11,14 @@ use super::SharedJournal;
 use super::durability::HAS_STANDBY;
 use super::error::{self, QueryFailure};
 use super::node_log;
+use super::node_log::LogPosition;
 use super::rebuild;
+use super::state_cache::RowWrite;
 use super::statement::Statement;
 use super::thread_state::{self, RowState, ThreadState, as_i64};
+use super::unconfirmed::UnconfirmedAppend;
 use crate::records::are_ascending;
-use batch::AppendBatch;
+pub(super) use batch::AppendBatch;
 
 /// Maximum number of attempts while other nodes take the thread or settle a doubt.
 const ATTEMPTS_MAX: usize = 5;
@@ -43,16 +46,15 @@ pub(super) async fn append(
     {
         return result;
     }
-    let limit = journal.connections.statement_max();
-    let resolved = journal.node_log.resolve(thread, limit).await;
-    resolved.map_err(error::repeatable)?;
     if records.iter().any(is_owned) {
         let begun = node_log::begin(journal, thread).await;
         begun.map_err(error::repeatable)?;
     }
-    // Before the state: deltas that another caller appends later are in later batches.
-    let position = journal.node_log.position();
-    let mut expected = journal.threads.get(thread);
+    let class = journal.unconfirmed.class(class);
+    let begun = begin_write(journal, thread).await;
+    let mut write = begun.map_err(error::repeatable)?;
+    let position = write.position;
+    let mut expected = write.state.take();
     // Without records there is no statement that would compare the cached state.
     expected.take_if(|it| it.newest() != after || records.is_empty());
     for _ in 0..ATTEMPTS_MAX {
@@ -72,8 +74,8 @@ pub(super) async fn append(
         }
         let batch = AppendBatch::new(journal, thread, &state, records, position).await?;
         if run(journal, thread, &state, &batch, class).await? {
-            let (state, node_log) = (batch.state, &journal.node_log);
-            journal.threads.moved(thread, state, node_log, position);
+            journal.threads.put(thread, batch.state.clone());
+            note(journal, thread, &state, batch, position, class);
             return Ok(last.seq);
         }
         // Another node took the thread or wrote to it, or the id began anew.
@@ -95,42 +97,87 @@ fn is_owned(record: &Record) -> bool {
     matches!(&record.body, RecordBody::Event(event) if matches!(**event, Event::Owned(_)))
 }
 
+/// Begins a write to the row of a thread, once no deltas of it are on their way to the node log.
+pub(super) async fn begin_write(
+    journal: &SharedJournal,
+    thread: ThreadId,
+) -> Result<RowWrite<'_>, QueryFailure> {
+    let limit = journal.connections.statement_max();
+    loop {
+        journal.node_log.resolve(thread, limit).await?;
+        if let Some(write) = journal.threads.begin_write(thread, &journal.node_log) {
+            return Ok(write);
+        }
+    }
+}
+
 /// Copies the deltas that only the node log has to rows of the thread.
 pub(super) async fn flush(journal: &SharedJournal, thread: ThreadId) -> Result<(), AppendError> {
     if journal.threads.is_in_doubt(thread) {
         let settled = thread_state::settle(journal, thread).await;
         settled.map_err(error::repeatable)?;
     }
+    // A delta on its way may still fail.
     let limit = journal.connections.statement_max();
-    let resolved = journal.node_log.resolve(thread, limit).await;
-    resolved.map_err(error::repeatable)?;
-    let position = journal.node_log.position();
-    let state = match journal.threads.get(thread) {
+    let (cached, position) = loop {
+        let resolved = journal.node_log.resolve(thread, limit).await;
+        resolved.map_err(error::repeatable)?;
+        if let Some(resolved) = journal.threads.resolved(thread, &journal.node_log) {
+            break resolved;
+        }
+    };
+    let state = match cached {
         Some(cached) => cached,
         None => load(journal, thread).await?,
     };
     let is_ours = state.row_state == RowState::Live && state.writer == Some(position.log);
     if !is_ours || state.gathered.is_empty() {
-        journal.node_log.release(thread, position, false);
+        if !journal.unconfirmed.has(thread) {
+            journal.node_log.release(thread, position);
+        }
         return Ok(());
     }
     let batch = AppendBatch::new(journal, thread, &state, &[], position).await?;
-    if run(journal, thread, &state, &batch, Class::Process).await? {
-        let (cache, node_log) = (&journal.threads, &journal.node_log);
-        cache.flushed(thread, &state, &batch.state, node_log, position);
+    let class = journal.unconfirmed.class(Class::Process);
+    if run(journal, thread, &state, &batch, class).await? {
+        journal.threads.flushed(thread, &state, &batch.state);
+        note(journal, thread, &state, batch, position, class);
     } else {
-        // Another append moved the head, or another node took the thread.
+        // Another append moved the head, another node took the thread, or the database lost appends,
+        // which are sent again.
         journal.threads.remove(thread);
+        load(journal, thread).await?;
     }
     Ok(())
 }
 
+/// Releases the batches that a thread does not need after an append, or keeps the append until it is
+/// known that the database keeps it.
+fn note(
+    journal: &SharedJournal,
+    thread: ThreadId,
+    before: &ThreadState,
+    batch: AppendBatch,
+    position: LogPosition,
+    class: Class,
+) {
+    match class {
+        Class::Power => {
+            // Its commit covers those before it.
+            journal.unconfirmed.confirm(thread, batch.state.head);
+            journal.node_log.release(thread, position);
+        }
+        Class::Process => {
+            let append = UnconfirmedAppend::new(before, batch, position);
+            if journal.unconfirmed.push(thread, append) {
+                journal.node_log.wake_upkeep();
+            }
+        }
+    }
+}
+
 /// Returns the state of a thread from the database.
 async fn load(journal: &SharedJournal, thread: ThreadId) -> Result<ThreadState, AppendError> {
-    // The database may have lost batches that are still in memory.
-    let limit = journal.connections.statement_max();
-    let confirmed = journal.node_log.confirm(thread, limit).await;
-    confirmed.map_err(error::repeatable)?;
     let loaded = rebuild::load(journal, thread).await;
     match loaded.map_err(error::repeatable)? {
         Ok(state) => Ok(state),
@@ -140,7 +187,7 @@ async fn load(journal: &SharedJournal, thread: ThreadId) -> Result<ThreadState, 
 }
 
 /// Runs the statement. Returns whether it had an effect.
-async fn run(
+pub(super) async fn run(
     journal: &SharedJournal,
     thread: ThreadId,
     state: &ThreadState,

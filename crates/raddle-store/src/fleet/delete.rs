@@ -130,6 +130,7 @@ async fn remove(
         return Ok(false);
     }
     journal.node_log.forget(thread);
+    journal.unconfirmed.forget(thread);
     // The thread is gone. What follows frees space, and the next deletion resumes it.
     clear(journal).await;
     Ok(true)
@@ -182,9 +183,6 @@ async fn clear(journal: &SharedJournal) {
         tracing::warn!(?failure, "rows of deleted threads are removed later");
     };
     if let Err(failure) = expire_blobs(journal).await {
-        later(failure);
-    }
-    if let Err(failure) = clear_node_logs(journal).await {
         later(failure);
     }
     let mut after = Uuid::nil();
@@ -300,27 +298,6 @@ async fn clear_blobs(piece: &Transaction<'_>, log: Uuid, upto: i64) -> Result<bo
     let hashes: Vec<&[u8]> = rows.iter().map(|row| row.get(1)).collect();
     piece.query(DELETE_UNUSED, &[&families, &hashes]).await?;
     Ok(rows.len() as i64 >= ROWS_MAX)
-}
-
-/// Removes sealed node logs in which no thread has deltas. A node that still writes to one is refused,
-/// as by a sealed one.
-async fn clear_node_logs(journal: &SharedJournal) -> Result<(), QueryFailure> {
-    let unused = "SELECT id FROM node_logs WHERE sealed
-                      AND NOT EXISTS (SELECT 1 FROM threads WHERE writer = node_logs.id)
-                  LIMIT 10";
-    let rows = journal.connections.reads().query(unused, &[]).await?;
-    for row in &rows {
-        let log: Uuid = row.get(0);
-        let removal = journal.connections.begin().await?;
-        for sql in [
-            "DELETE FROM node_batches WHERE node_log = $1",
-            "DELETE FROM node_logs WHERE id = $1",
-        ] {
-            removal.query(sql, &[&log]).await?;
-        }
-        removal.commit().await?;
-    }
-    Ok(())
 }
 
 /// Deletes blobs that no record names, and none is about to name.

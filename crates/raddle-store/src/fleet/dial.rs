@@ -144,6 +144,7 @@ impl Dialer {
         format!(
             "-c synchronous_commit={commit} -c statement_timeout={} -c lock_timeout={} \
              -c idle_in_transaction_session_timeout={} \
+             -c client_min_messages=notice \
              -c default_transaction_isolation=read\\ committed -c search_path={}",
             statement.as_millis(),
             lock.as_millis(),
@@ -162,7 +163,8 @@ impl Dialer {
         let sql = "SELECT current_setting('synchronous_commit'),
                        current_setting('statement_timeout') = '0', current_setting('search_path'),
                        current_setting('server_encoding'),
-                       current_setting('default_transaction_isolation')";
+                       current_setting('default_transaction_isolation'),
+                       current_setting('client_min_messages')";
         let rows = connection.query(sql, &[]).await?;
         let row = rows
             .first()
@@ -207,6 +209,13 @@ impl Dialer {
             return Err(format!(
                 "search_path is {path:?} instead of {:?}, which would use other tables",
                 self.schema
+            ));
+        }
+        // A commit whose wait for the standby was canceled is answered with a warning.
+        let messages = text(row, 5);
+        if messages != "notice" {
+            return Err(format!(
+                "client_min_messages is {messages:?}, which may hide that a commit did not wait"
             ));
         }
         let isolation = text(row, 4);

@@ -78,10 +78,6 @@ pub(super) async fn fork(
         let settled = thread_state::settle(journal, from).await;
         settled.map_err(error::read)?;
     }
-    // The database may have lost batches that are still in memory.
-    let limit = journal.connections.statement_max();
-    let confirmed = journal.node_log.confirm(from, limit).await;
-    confirmed.map_err(error::read)?;
     let mut attempts = 1;
     loop {
         match attempt(journal, from, at, to).await {

@@ -14,6 +14,8 @@
 //! statement. So a batch is not needed any more once all its threads had such an append.
 
 mod batch;
+mod ended;
+mod release;
 mod sender;
 mod upkeep;
 
@@ -31,6 +33,7 @@ use super::error::QueryFailure;
 use batch::DeltaBatch;
 
 pub(super) use batch::QueuedAppend;
+pub(super) use ended::{close, remove_ended};
 pub(super) use sender::send_batches;
 pub(super) use upkeep::keep_short;
 
@@ -69,12 +72,16 @@ pub(super) enum EnqueueError {
 #[derive(Debug, Default)]
 pub(super) struct NodeLog {
     state: Mutex<LogState>,
+    /// Held while the row of the log is inserted.
+    beginning: tokio::sync::Mutex<()>,
     /// Tells the sender that there is work.
     work: Notify,
     /// Tells appends and reads that outcomes are known.
     resolved: Notify,
-    /// Tells the upkeep that there may be work.
+    /// Tells the upkeep that there may be work, as it waits for any.
     upkeep: Notify,
+    /// Tells the upkeep that there are many batches.
+    trim: Notify,
 }
 
 /// A request for the sender to compare the counter and to send lost batches again.
@@ -82,6 +89,7 @@ type CounterCheck = oneshot::Sender<Result<(), QueryFailure>>;
 
 #[derive(Debug)]
 struct LogState {
+    /// Id of the log; of none as long as it has no row.
     id: Uuid,
     /// Whether the log's row exists.
     has_row: bool,
@@ -99,10 +107,13 @@ struct LogState {
     lanes: [LaneExtent; LANES],
 }
 
-/// First batch that a thread needs.
+/// Batches that a thread needs.
 #[derive(Clone, Copy, Debug)]
 struct Hold {
-    batch: i64,
+    /// The first of them.
+    first: i64,
+    /// The last of them; `None` while deltas of the thread wait for their batch.
+    last: Option<i64>,
     at: Instant,
 }
 
@@ -132,22 +143,32 @@ impl Default for LogState {
     }
 }
 
-/// Position in the node's own log.
+/// Newest batch of the node's own log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LogPosition {
     pub(super) log: Uuid,
-    /// Number of the newest batch.
     pub(super) newest: i64,
 }
 
 impl NodeLog {
-    /// Returns the newest batch. An append of a thread without unresolved deltas may say in its row
-    /// that this batch and those before it have no deltas after its head.
+    /// Returns the newest batch.
     pub(super) fn position(&self) -> LogPosition {
+        self.state().position()
+    }
+
+    /// Returns the newest batch, unless deltas of a thread are on their way. An append may say in the
+    /// thread's row that this batch and those before it have no deltas after its head.
+    pub(super) fn position_of(&self, thread: ThreadId) -> Option<LogPosition> {
+        let state = self.state();
+        (!state.unresolved.contains(&thread)).then(|| state.position())
+    }
+
+    /// Returns the newest stored batch.
+    pub(super) fn stored(&self) -> LogPosition {
         let state = self.state();
         LogPosition {
             log: state.id,
-            newest: state.newest,
+            newest: state.stored,
         }
     }
 
@@ -166,21 +187,26 @@ impl NodeLog {
             return Err(EnqueueError::Full);
         }
         state.unresolved.insert(append.thread);
-        let batch = state.newest + 1;
-        let at = Instant::now();
-        let is_first = state.holds.is_empty();
-        state
-            .holds
-            .entry(append.thread)
-            .or_insert(Hold { batch, at });
+        let has_upkeep = state.has_upkeep();
+        let hold = Hold {
+            first: state.newest + 1,
+            last: None,
+            at: Instant::now(),
+        };
+        state.holds.entry(append.thread).or_insert(hold).last = None;
         state.queue_bytes += append.bytes;
         state.queue.push_back(append);
         drop(state);
         self.work.notify_one();
-        if is_first {
+        if !has_upkeep {
             self.upkeep.notify_one();
         }
         Ok(())
+    }
+
+    /// Tells the upkeep that there may be work.
+    pub(super) fn wake_upkeep(&self) {
+        self.upkeep.notify_one();
     }
 
     /// Waits until no deltas of a thread are on their way.
@@ -210,10 +236,18 @@ impl NodeLog {
         thread: ThreadId,
         limit: Duration,
     ) -> Result<(), QueryFailure> {
+        if !self.state().holds.contains_key(&thread) {
+            return Ok(());
+        }
+        self.compare(limit).await
+    }
+
+    /// Sends the batches again that the database lost.
+    pub(super) async fn compare(&self, limit: Duration) -> Result<(), QueryFailure> {
         let (check, outcome) = oneshot::channel();
         {
             let mut state = self.state();
-            if !state.holds.contains_key(&thread) {
+            if !state.has_row {
                 return Ok(());
             }
             state.checks.push(check);
@@ -226,48 +260,27 @@ impl NodeLog {
         }
     }
 
-    /// Releases the batches of a thread whose row names a batch since which it may have deltas.
-    pub(super) fn release(&self, thread: ThreadId, position: LogPosition, has_more: bool) {
-        let mut state = self.state();
-        if state.id != position.log {
-            return;
-        }
-        if let Some(hold) = state.holds.get_mut(&thread)
-            && hold.batch <= position.newest
-        {
-            if has_more {
-                hold.batch = position.newest + 1;
-                hold.at = Instant::now();
-            } else {
-                state.holds.remove(&thread);
-            }
-        }
-    }
-
-    /// Releases the batches of a thread that another node has, or that is gone.
-    pub(super) fn forget(&self, thread: ThreadId) {
-        self.state().holds.remove(&thread);
-    }
-
     fn state(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Begins the node's log, unless it has begun. Its row is durable before a thread names it.
+///
+/// Each attempt inserts another row: one that is late must not bring back a log that was sealed, and
+/// removed since.
 pub(super) async fn begin(journal: &SharedJournal, thread: ThreadId) -> Result<(), QueryFailure> {
-    let (id, has_row) = {
-        let state = journal.node_log.state();
-        (state.id, state.has_row)
-    };
-    if has_row {
+    let _alone = journal.node_log.beginning.lock().await;
+    if journal.node_log.state().has_row {
         return Ok(());
     }
-    let sql = "INSERT INTO node_logs (id, n, sealed) VALUES ($1, 0, false) ON CONFLICT DO NOTHING";
+    let id = Uuid::now_v7();
+    let sql = "INSERT INTO node_logs (id, n, beats, sealed) VALUES ($1, 0, 0, false)";
     let connection = journal.connections.events(thread);
     connection.query(sql, &[&id]).await?;
     let mut state = journal.node_log.state();
-    state.has_row |= state.id == id;
+    state.id = id;
+    state.has_row = true;
     Ok(())
 }
 
@@ -312,6 +325,13 @@ impl QueuedAppend {
 }
 
 impl LogState {
+    fn position(&self) -> LogPosition {
+        LogPosition {
+            log: self.id,
+            newest: self.newest,
+        }
+    }
+
     /// Takes what the queue has for the next batch.
     fn next_batch(&mut self) -> Option<DeltaBatch> {
         let mut bytes = 0;
@@ -330,6 +350,9 @@ impl LogState {
         self.newest += 1;
         for append in &appends {
             self.lanes[append.lane as usize].newest = self.newest;
+            if let Some(hold) = self.holds.get_mut(&append.thread) {
+                hold.last = Some(self.newest);
+            }
         }
         Some(DeltaBatch::new(self.newest, appends, bytes))
     }

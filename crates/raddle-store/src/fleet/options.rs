@@ -21,6 +21,11 @@ pub struct FleetOptions {
     /// Time for which text of an open item may be in the log of the node only. Beyond it, the journal
     /// copies the text to the thread, so that the log stays short.
     pub gathered_max: Duration,
+    /// Time between two rounds that shorten the log of the node.
+    pub upkeep: Duration,
+    /// Time between two signs of life in the row of the node's log, and between two looks at those of
+    /// other nodes. A log without a sign in ten looks is removed.
+    pub beat: Duration,
 }
 
 impl FleetOptions {
@@ -33,6 +38,8 @@ impl FleetOptions {
             read_connections: 2,
             statement_max: Duration::from_secs(8),
             gathered_max: Duration::from_secs(30),
+            upkeep: Duration::from_secs(5),
+            beat: Duration::from_secs(60),
         }
     }
 
@@ -52,6 +59,8 @@ impl fmt::Debug for FleetOptions {
             .field("read_connections", &self.read_connections)
             .field("statement_max", &self.statement_max)
             .field("gathered_max", &self.gathered_max)
+            .field("upkeep", &self.upkeep)
+            .field("beat", &self.beat)
             .finish_non_exhaustive()
     }
 }

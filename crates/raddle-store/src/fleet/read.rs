@@ -34,6 +34,7 @@ pub(super) async fn records(
     let mut records = Vec::new();
     let mut bytes = 0;
     let mut after = after;
+    let mut may_repeat = true;
     loop {
         let remaining = bytes_max.saturating_sub(bytes);
         if !records.is_empty() && remaining == 0 {
@@ -44,6 +45,18 @@ pub(super) async fn records(
         after = page.records.last().map_or(after, |last| last.seq);
         records.extend(page.records);
         if page.is_last {
+            if may_repeat
+                && journal
+                    .threads
+                    .has_stored_after(thread, after, &journal.node_log)
+            {
+                // The database lost batches that are still in memory.
+                may_repeat = false;
+                let limit = journal.connections.statement_max();
+                let confirmed = journal.node_log.confirm(thread, limit).await;
+                confirmed.map_err(error::read)?;
+                continue;
+            }
             return Ok(records);
         }
     }

@@ -25,8 +25,6 @@ pub struct DatabaseReport {
     pub layout: Option<i32>,
     /// Layout that this build writes.
     pub layout_of_build: i32,
-    /// Value of `synchronous_standby_names`: the standbys that a commit may wait for.
-    pub standby_names: String,
     /// Number of standbys that commits wait for; `None` if the role may not see them.
     pub synchronous_standbys: Option<i64>,
     /// Whether the role may create the schema, or tables in it.
@@ -90,9 +88,6 @@ pub(super) async fn report(options: &FleetOptions) -> Result<DatabaseReport, Rea
         schema: name.clone(),
         layout,
         layout_of_build: LAYOUT,
-        standby_names: one("SELECT current_setting('synchronous_standby_names')")
-            .alone()
-            .await?,
         // Rows of other roles have no state for a role without the privilege to see it.
         synchronous_standbys: one("SELECT CASE WHEN bool_or(sync_state IS NULL) THEN NULL
                  ELSE count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')) END

@@ -32,6 +32,7 @@ const FIRST: &str = "
     CREATE TABLE node_logs (
         id     uuid PRIMARY KEY,
         n      bigint NOT NULL,           -- newest batch
+        beats  bigint NOT NULL,           -- rises while the node runs
         sealed boolean NOT NULL           -- true: no batch follows
     ) WITH (fillfactor = 10);
     -- Batches: one row for each lane that has deltas. The lane follows from the id of the thread, so a

@@ -3,7 +3,8 @@
 //!
 //! The cache is never trusted: the statement of an append compares every part of the state that it
 //! relies on. A batch of the node log compares none of it, but that the log is not sealed: as long as
-//! a thread's row names that log, no other node writes the thread.
+//! a thread's row names that log, no other node writes the thread. On this node, a write to the
+//! thread's row and a delta on its way to the log exclude each other.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,6 +32,8 @@ pub(super) struct StateCache {
 #[derive(Debug, Default)]
 struct CacheState {
     states: HashMap<ThreadId, ThreadState>,
+    /// Number of writes to the row of each thread that are going on.
+    row_writes: HashMap<ThreadId, usize>,
     /// Number of the newest doubt about each thread.
     in_doubt: HashMap<ThreadId, u64>,
     /// Number of doubts so far.
@@ -59,6 +62,32 @@ impl StateCache {
         (state.gathers(after, log) && fits).then_some(state.log)
     }
 
+    /// Begins a write to the row of a thread, unless deltas of it are on their way to the node log.
+    /// Until it ends, none are sent there. Returns the state, and the end of the log before it.
+    pub(super) fn begin_write(&self, thread: ThreadId, node_log: &NodeLog) -> Option<RowWrite<'_>> {
+        let mut inner = self.inner();
+        let position = node_log.position_of(thread)?;
+        *inner.row_writes.entry(thread).or_default() += 1;
+        Some(RowWrite {
+            cache: self,
+            thread,
+            position,
+            state: inner.states.get(&thread).cloned(),
+        })
+    }
+
+    /// Returns the state of a thread, and the end of the node log before it, unless deltas of the
+    /// thread are on their way to the log.
+    pub(super) fn resolved(
+        &self,
+        thread: ThreadId,
+        node_log: &NodeLog,
+    ) -> Option<(Option<ThreadState>, LogPosition)> {
+        let inner = self.inner();
+        let position = node_log.position_of(thread)?;
+        Some((inner.states.get(&thread).cloned(), position))
+    }
+
     /// Adds deltas to the state of a thread if they could be queued for the node log. `None` means
     /// that they must go to the thread's rows.
     pub(super) fn gather(
@@ -70,6 +99,9 @@ impl StateCache {
         enqueue: impl FnOnce() -> Result<(), EnqueueError>,
     ) -> Option<Result<(), EnqueueError>> {
         let mut inner = self.inner();
+        if inner.row_writes.contains_key(&thread) {
+            return None;
+        }
         let state = inner.states.get_mut(&thread)?;
         if !state.gathers(after, log) {
             return None;
@@ -88,40 +120,28 @@ impl StateCache {
         state.gathered.last().map(|row| row.seq())
     }
 
-    /// Follows an append that moved the head in the thread's row, and settled or copied all gathered
-    /// deltas up to it. `position` was read before its statement was made.
-    pub(super) fn moved(
+    /// Whether this node stored a delta of a thread after a number, which only the node log has.
+    pub(super) fn has_stored_after(
         &self,
         thread: ThreadId,
-        state: ThreadState,
+        after: Seq,
         node_log: &NodeLog,
-        position: LogPosition,
-    ) {
-        self.put(thread, state);
-        node_log.release(thread, position, false);
+    ) -> bool {
+        let inner = self.inner();
+        let state = inner.states.get(&thread);
+        let newest = state.and_then(|it| it.gathered.last());
+        newest.is_some_and(|row| row.seq() > after) && node_log.position_of(thread).is_some()
     }
 
     /// Follows a flush. Deltas may have been gathered meanwhile.
-    pub(super) fn flushed(
-        &self,
-        thread: ThreadId,
-        before: &ThreadState,
-        after: &ThreadState,
-        node_log: &NodeLog,
-        position: LogPosition,
-    ) {
+    pub(super) fn flushed(&self, thread: ThreadId, before: &ThreadState, after: &ThreadState) {
         let mut inner = self.inner();
         let cached = inner.states.get_mut(&thread);
-        let cached = cached.filter(|it| (it.log, it.head) == (before.log, before.head));
-        // Without a state, nothing shows whether deltas were gathered meanwhile.
-        let mut has_more = true;
-        if let Some(cached) = cached {
+        if let Some(cached) = cached.filter(|it| (it.log, it.head) == (before.log, before.head)) {
             cached.head = after.head;
             cached.since = after.since;
             cached.gathered.retain(|row| row.seq() > after.head);
-            has_more = !cached.gathered.is_empty();
         }
-        node_log.release(thread, position, has_more);
     }
 
     /// Forgets all states.
@@ -161,6 +181,30 @@ impl StateCache {
 
     fn inner(&self) -> MutexGuard<'_, CacheState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A write to the row of a thread, which excludes deltas on their way to the node log.
+#[derive(Debug)]
+pub(super) struct RowWrite<'a> {
+    cache: &'a StateCache,
+    thread: ThreadId,
+    /// End of the node log before the state. The thread's row may say that the batches up to it have
+    /// no deltas after its new head.
+    pub(super) position: LogPosition,
+    /// Cached state of the thread.
+    pub(super) state: Option<ThreadState>,
+}
+
+impl Drop for RowWrite<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.cache.inner();
+        if let Some(count) = inner.row_writes.get_mut(&self.thread) {
+            *count -= 1;
+            if *count == 0 {
+                inner.row_writes.remove(&self.thread);
+            }
+        }
     }
 }
 

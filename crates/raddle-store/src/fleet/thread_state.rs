@@ -12,6 +12,7 @@ use super::chain::{self, Link};
 use super::delta_row::{DeltaRow, gathered_of_t, lane};
 use super::error::{self, QueryFailure};
 use super::summary_row;
+use super::unconfirmed;
 
 /// Everything that an append relies on.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +37,8 @@ pub(super) struct ThreadState {
     pub(super) owner: Option<String>,
     /// Batches of that log up to this one have no deltas after the head.
     pub(super) since: i64,
+    /// Newest batch of that log when the row was read.
+    pub(super) batches: i64,
     /// Deltas after the head, which only the node log has, ascending.
     pub(super) gathered: Vec<Arc<DeltaRow>>,
     /// Summary, as lists show it.
@@ -53,11 +56,14 @@ pub(super) enum RowState {
     Live,
 }
 
+/// Maximum number of ids that one statement reads.
+const IDS_MAX: i64 = 1000;
+
 const COLUMNS: &str = "t.log, t.live, t.head, t.tail, t.link, t.fence, t.family, t.writer, t.owner, \
-                       t.since";
+                       t.since, (SELECT l.n FROM node_logs l WHERE l.id = t.writer)";
 
 /// Index of the column after those of the row.
-const SUMMARY: usize = 10;
+const SUMMARY: usize = 11;
 
 impl ThreadState {
     /// Returns the state of a thread without a row.
@@ -74,6 +80,7 @@ impl ThreadState {
             writer: None,
             owner: None,
             since: 0,
+            batches: 0,
             gathered: Vec::new(),
             summary: None,
         }
@@ -116,6 +123,7 @@ impl ThreadState {
                 writer: row.try_get(7)?,
                 owner: row.try_get(8)?,
                 since: row.try_get(9)?,
+                batches: row.try_get::<_, Option<i64>>(10)?.unwrap_or(0),
                 gathered: Vec::new(),
                 summary: None,
             }))
@@ -143,8 +151,24 @@ pub(super) fn seq(number: i64) -> Seq {
     Seq(number.unsigned_abs())
 }
 
-/// Reads the state of a thread.
+/// Reads the state of a thread, with everything that this node appended.
 pub(super) async fn load(
+    journal: &SharedJournal,
+    thread: ThreadId,
+) -> Result<Result<ThreadState, ReadError>, QueryFailure> {
+    // The database may have lost batches and appends that are still in memory.
+    let limit = journal.connections.statement_max();
+    journal.node_log.confirm(thread, limit).await?;
+    let state = read(journal, thread).await?;
+    if let Ok(row) = &state
+        && unconfirmed::restore(journal, thread, row).await?
+    {
+        return read(journal, thread).await;
+    }
+    Ok(state)
+}
+
+async fn read(
     journal: &SharedJournal,
     thread: ThreadId,
 ) -> Result<Result<ThreadState, ReadError>, QueryFailure> {
@@ -181,6 +205,22 @@ pub(super) async fn load_intact(
 ) -> Result<ThreadState, QueryFailure> {
     let state = load(journal, thread).await?;
     state.map_err(|damage| QueryFailure::Unusable(damage.to_string()))
+}
+
+/// Returns ids of threads after another one, ascending.
+pub(super) async fn ids(
+    journal: &SharedJournal,
+    after: Option<ThreadId>,
+) -> Result<Vec<ThreadId>, QueryFailure> {
+    let sql = "SELECT id FROM threads WHERE live AND id > $1 ORDER BY id LIMIT $2";
+    let after = after.map_or(Uuid::nil(), |it| *it.as_uuid());
+    let rows = journal
+        .connections
+        .reads()
+        .query(sql, &[&after, &IDS_MAX])
+        .await?;
+    let ids = rows.iter().map(|row| ThreadId::from(row.get::<_, Uuid>(0)));
+    Ok(ids.collect())
 }
 
 /// Returns the head of a thread. A read does not settle a doubt: a commit that waits for the standby
@@ -227,9 +267,7 @@ pub(super) async fn settle(journal: &SharedJournal, thread: ThreadId) -> Result<
     let state = ThreadState::of_row(thread, row);
     let state = state.map_err(|error| QueryFailure::Unusable(error.to_string()))?;
     let mut head = state.head;
-    if state.writer.is_some() {
-        // The outage that caused the doubt may have lost batches.
-        journal.node_log.confirm(thread, limit).await?;
+    if state.writer.is_some() || journal.unconfirmed.has(thread) {
         head = load_intact(journal, thread).await?.newest();
     }
     // The next append reads the row: the summary is of the statement's snapshot, which may be before

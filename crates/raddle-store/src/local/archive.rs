@@ -149,6 +149,26 @@ fn ids(connection: &Connection, rows: Vec<UncheckedRow>) -> impl Iterator<Item =
     visible.map(|it| it.thread)
 }
 
+/// Returns the ids of all threads after another one, ascending, except those that are being deleted.
+/// A thread whose row is damaged must report its damage when it is read.
+pub(super) fn ids_after(
+    connection: &Connection,
+    after: Option<ThreadId>,
+) -> Result<Vec<ThreadId>, ReadError> {
+    let first = after.map_or([0; 16], |it| *it.as_uuid().as_bytes());
+    let rows = fence::within(connection, &first, &[0xff; 16]).map_err(error::open)?;
+    let exists = |it: UncheckedRow| {
+        let thread = it.thread;
+        let is_known = it.is_known(connection);
+        let is_deleting = it.checked().map(|row| row.deleting);
+        (!is_deleting.unwrap_or(!is_known)).then_some(thread)
+    };
+    let ids = rows.into_iter().filter_map(exists);
+    let mut ids: Vec<_> = ids.filter(|id| Some(*id) != after).collect();
+    ids.sort_unstable();
+    Ok(ids)
+}
+
 /// Whether a thread is visible to users: not being deleted and not still being copied. Only a row
 /// with a valid checksum hides a thread; a damaged one must report its damage when it is read.
 fn is_for_users(connection: &Connection, unchecked: &UncheckedRow) -> bool {

@@ -54,6 +54,10 @@ async fn a_commit_that_waits_for_a_standby() {
     server
         .sql("ALTER ROLE raddle SET default_transaction_isolation = 'serializable'")
         .await;
+    // Nor may they hide the warning about a commit that did not wait.
+    server
+        .sql("ALTER ROLE raddle SET client_min_messages = error")
+        .await;
     let proxy = Proxy::start(server::port(&address)).await;
     let weak = format!(
         "{} options='-c synchronous_commit=off'",

@@ -7,9 +7,11 @@
 
 mod doubts;
 mod durability;
+mod ended_nodes;
 mod hosts;
 mod layout;
 mod lists;
+mod lost_commits;
 mod maker;
 mod node_log;
 mod proxy;

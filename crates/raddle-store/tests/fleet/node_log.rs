@@ -18,25 +18,25 @@ use crate::proxy::{Fault, Proxy};
 use crate::server;
 
 /// Starts a thread with an open item, whose text is gathered.
-async fn with_item(journal: &FleetJournal) -> ThreadScript {
+pub async fn with_item(journal: &FleetJournal) -> ThreadScript {
     let mut script = ThreadScript::new();
     script.start(journal, "/w").await;
     script.append(journal, vec![item_started("t", "i")]).await;
     script
 }
 
-async fn numbers(journal: &FleetJournal, thread: ThreadId) -> Vec<u64> {
+pub async fn numbers(journal: &FleetJournal, thread: ThreadId) -> Vec<u64> {
     let records = journal.read(thread, Seq::ZERO, usize::MAX).await.unwrap();
     records.iter().map(|it| it.seq.0).collect()
 }
 
 /// Numbers of a thread that has all its records.
-fn whole(script: &ThreadScript) -> Vec<u64> {
+pub fn whole(script: &ThreadScript) -> Vec<u64> {
     (1..=script.head.0).collect()
 }
 
 /// Appends a body after the head of a script, whose head stays.
-async fn attempt(
+pub async fn attempt(
     journal: &FleetJournal,
     script: &ThreadScript,
     body: RecordBody,
@@ -49,10 +49,10 @@ async fn attempt(
 }
 
 /// A connection of the test to the tables of a journal.
-struct Tables(Client);
+pub struct Tables(Client);
 
 impl Tables {
-    async fn open(options: &FleetOptions) -> Self {
+    pub async fn open(options: &FleetOptions) -> Self {
         let (client, io) = tokio_postgres::connect(server::shared(), NoTls)
             .await
             .unwrap();
@@ -64,16 +64,16 @@ impl Tables {
         tables
     }
 
-    async fn run(&self, sql: &str) {
+    pub async fn run(&self, sql: &str) {
         self.0.batch_execute(sql).await.unwrap();
     }
 
-    async fn number(&self, sql: &str) -> i64 {
+    pub async fn number(&self, sql: &str) -> i64 {
         self.0.query_one(sql, &[]).await.unwrap().get(0)
     }
 
     /// Waits until a query returns a number.
-    async fn wait_for(&self, sql: &str, expected: impl Fn(i64) -> bool) {
+    pub async fn wait_for(&self, sql: &str, expected: impl Fn(i64) -> bool) {
         for _ in 0..100_000 {
             if expected(self.number(sql).await) {
                 return;
@@ -83,7 +83,7 @@ impl Tables {
     }
 
     /// Waits until this many statements wait for the log's row.
-    async fn wait_for_waiters(&self, count: i64) {
+    pub async fn wait_for_waiters(&self, count: i64) {
         let sql = "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
                    WHERE NOT l.granted AND a.query LIKE '%UPDATE node_logs%'
                        AND pg_blocking_pids(pid) <> '{}'
@@ -93,12 +93,12 @@ impl Tables {
     }
 }
 
-const BATCHES: &str = "SELECT count(*) FROM node_batches";
+pub const BATCHES: &str = "SELECT count(*) FROM node_batches";
 
 const COUNTER: &str = "SELECT sum(n)::bigint FROM node_logs";
 
 /// Two handles, a thread of the first with text, and a connection to the tables.
-async fn two_nodes() -> (FleetJournal, FleetJournal, ThreadScript, Tables) {
+pub async fn two_nodes() -> (FleetJournal, FleetJournal, ThreadScript, Tables) {
     let options = options(server::shared());
     let (one, two) = (open(&options).await, open(&options).await);
     let mut script = with_item(&one).await;
@@ -136,7 +136,7 @@ async fn deltas_of_many_threads_are_one_batch() {
 }
 
 /// Polls all futures until all are ready.
-async fn join<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
+pub async fn join<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
     let mut waiting: Vec<_> = futures.into_iter().map(Box::pin).collect();
     let mut ready: Vec<Option<T>> = waiting.iter().map(|_| None).collect();
     poll_fn(|context| {
@@ -287,6 +287,9 @@ async fn batches_that_the_database_lost_are_sent_again() {
         tables.run(&lose).await;
         let head = Seq(script.head.0 - lost);
         assert_eq!(two.head(script.thread).await, Ok(head));
+        // The node itself has them in memory.
+        assert_eq!(numbers(&one, script.thread).await, whole(&script));
+        tables.run(&lose).await;
         script.append(&one, vec![delta("i", 4, "a")]).await;
         for journal in [&one, &two] {
             assert_eq!(journal.head(script.thread).await, Ok(script.head));
@@ -446,6 +449,7 @@ async fn batches_are_deleted_once_their_items_are_complete() {
 async fn text_that_stays_is_copied_to_its_thread() {
     let options = FleetOptions {
         gathered_max: Duration::ZERO,
+        upkeep: Duration::from_millis(1),
         ..options(server::shared())
     };
     let journal = open(&options).await;
@@ -487,24 +491,6 @@ async fn long_text_is_copied_to_its_thread() {
     assert_eq!(numbers(&two, script.thread).await, whole(&script));
 }
 
-#[tokio::test]
-async fn a_sealed_log_without_threads_is_removed() {
-    let (one, two, mut script, tables) = two_nodes().await;
-    let other = with_item(&one).await;
-    assert_eq!(two.take(script.thread, Some("one")).await, Ok(script.head));
-    script.append(&two, vec![owned_by("two", 2)]).await;
-    let sealed = "SELECT count(*) FROM node_logs WHERE sealed";
-    two.delete(ThreadId::mint()).await.unwrap();
-    assert_eq!(tables.number(sealed).await, 1);
-    assert_eq!(two.take(other.thread, Some("one")).await, Ok(other.head));
-    two.delete(script.thread).await.unwrap();
-    assert_eq!(tables.number(sealed).await, 0);
-    assert_eq!(tables.number(BATCHES).await, 0);
-    // The node whose log is gone is refused, as by a sealed log.
-    let late = attempt(&one, &other, delta("i", 1, "late")).await;
-    assert_eq!(late, Err(AppendError::Conflict));
-}
-
 /// The log has text of many other threads. Taking one reads its lane only, by the index.
 #[tokio::test]
 async fn taking_a_thread_reads_one_lane() {
@@ -530,4 +516,32 @@ async fn taking_a_thread_reads_one_lane() {
     let scanned = "SELECT coalesce(sum(seq_tup_read), 0)::bigint FROM pg_stat_user_tables
                    WHERE relid = 'node_batches'::regclass";
     assert_eq!(tables.number(scanned).await, 0);
+}
+
+/// The index on the owner's log costs events and text nothing: only taking and releasing change it.
+#[tokio::test]
+async fn events_and_text_change_no_index_of_the_threads() {
+    const EVENTS: i64 = 200;
+    let options = options(server::shared());
+    let journal = open(&options).await;
+    let mut script = with_item(&journal).await;
+    for at in 0..EVENTS as u64 {
+        script.append(&journal, vec![delta("i", at, "a")]).await;
+        script.append(&journal, vec![renamed("b")]).await;
+    }
+    // Processes of the server write their statistics at the latest when they end.
+    drop(journal);
+    let tables = Tables::open(&options).await;
+    let column = |column| {
+        format!(
+            "SELECT coalesce(sum({column}), 0)::bigint FROM pg_stat_user_tables
+             WHERE relid = 'threads'::regclass"
+        )
+    };
+    tables
+        .wait_for(&column("n_tup_upd"), |updates| updates >= EVENTS)
+        .await;
+    let updates = tables.number(&column("n_tup_upd")).await;
+    let others = updates - tables.number(&column("n_tup_hot_upd")).await;
+    assert!(others <= 5, "{others} of {updates}");
 }

@@ -146,6 +146,16 @@ impl Journal for Counted<'_> {
     fn durability(&self) -> Durability {
         self.inner.durability()
     }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.inner.close()
+    }
+}
+
+impl ThreadStore for Counted<'_> {
+    fn ids(&self, after: Option<ThreadId>) -> BoxFuture<'_, Result<Vec<ThreadId>, ReadError>> {
+        self.inner.ids(after)
+    }
 }
 
 impl Pages for Counted<'_> {
@@ -259,7 +269,8 @@ async fn run(
 /// Moves a thread there, and goes on with it.
 pub async fn a_thread_keeps_its_numbers<A: StoreMaker, B: StoreMaker>()
 where
-    A::Store: 'static,
+    A::Store: ThreadStore + 'static,
+    B::Store: ThreadStore,
 {
     let (from, to) = (A::fresh().await, B::fresh().await);
     let (from, to) = (from.store(), to.store());
@@ -285,7 +296,8 @@ where
 /// thread whole each time, and a second attempt ends the move.
 pub async fn an_interrupted_move_loses_nothing<A: StoreMaker, B: StoreMaker>()
 where
-    A::Store: 'static,
+    A::Store: ThreadStore + 'static,
+    B::Store: ThreadStore,
 {
     let calls = {
         let (from, to) = (A::fresh().await, B::fresh().await);
@@ -318,8 +330,12 @@ where
             is_there || example.is_in(from).await,
             "{cut:?}: it is in neither"
         );
+        let is_named = from.ids(None).await.unwrap().contains(&thread);
         match run(from, to, thread).await {
-            Ok(moved) => assert_eq!(moved.head, example.script.head, "{cut:?}"),
+            Ok(moved) => {
+                assert_eq!(moved.head, example.script.head, "{cut:?}");
+                assert!(is_named, "{cut:?}: a move of all threads leaves it behind");
+            }
             // It had ended, but for the return.
             Err(TransferError::NotFound) => assert!(is_there, "{cut:?}"),
             Err(error) => panic!("{cut:?}: {error:?}"),
@@ -342,7 +358,8 @@ fn counted<'a>(
 /// A thread that is used while it is copied stays in its store alone.
 pub async fn a_thread_that_is_used_meanwhile_stays<A: StoreMaker, B: StoreMaker>()
 where
-    A::Store: 'static,
+    A::Store: ThreadStore + 'static,
+    B::Store: ThreadStore,
 {
     let (from, to) = (A::fresh().await, B::fresh().await);
     let (from, to) = (from.store(), to.store());
@@ -363,7 +380,7 @@ where
 /// Two handles of one store, as two addresses of one database: nothing is removed.
 pub async fn a_move_to_the_same_store_is_refused<A: StoreMaker>()
 where
-    A::Store: 'static,
+    A::Store: ThreadStore + 'static,
 {
     let maker = A::fresh().await;
     let example = Example::write(maker.store()).await;
@@ -377,7 +394,8 @@ where
 /// lost, and is in the destination once an attempt succeeded.
 pub async fn two_attempts_at_once_keep_the_thread<A: StoreMaker, B: StoreMaker>()
 where
-    A::Store: 'static,
+    A::Store: ThreadStore + 'static,
+    B::Store: ThreadStore,
 {
     for call in 0.. {
         let (from, to) = (A::fresh().await, B::fresh().await);
@@ -416,7 +434,8 @@ where
 /// A copy of an interrupted attempt is replaced, if the thread was used in its store since.
 pub async fn a_stale_copy_is_replaced<A: StoreMaker, B: StoreMaker>()
 where
-    A::Store: 'static,
+    A::Store: ThreadStore + 'static,
+    B::Store: ThreadStore,
 {
     let calls = Calls::new(None);
     {
@@ -462,8 +481,8 @@ where
 /// A thread of the destination is never overwritten.
 pub async fn another_thread_of_the_same_id_stays<A: StoreMaker, B: StoreMaker>()
 where
-    A::Store: 'static,
-    B::Store: 'static,
+    A::Store: ThreadStore + 'static,
+    B::Store: ThreadStore + 'static,
 {
     let (from, to) = (A::fresh().await, B::fresh().await);
     let (from, to) = (from.store(), to.store());

@@ -16,6 +16,9 @@ use crate::cli::ThreadCommand;
 use crate::home::Home;
 use crate::{postgres, runtime};
 
+/// Threads of a page, when all are listed.
+const PAGE: usize = 500;
+
 pub(super) fn run(home: &Home, command: &ThreadCommand) -> Result<ExitCode> {
     let database = match postgres::configured_store(home, Vec::new())? {
         StoreSetting::Postgres(store) => Database {
@@ -56,7 +59,7 @@ pub(super) fn run(home: &Home, command: &ThreadCommand) -> Result<ExitCode> {
         ThreadCommand::Export(args) => {
             let store = &*database.open()?;
             let threads = match args.all {
-                true => runtime.block_on(move_to::all(store))?,
+                true => runtime.block_on(listed(store))?,
                 false => ids(&args.ids)?,
             };
             export::write_files(args, &threads, false, &mut |thread, out, extent| {
@@ -100,6 +103,28 @@ impl Database {
         let opened = self.runtime.block_on(postgres::open(&self.store));
         opened.context("the database cannot be used; see `raddle fleet check`")
     }
+}
+
+/// Returns the threads that lists show, the oldest first.
+async fn listed(store: &dyn ThreadStore) -> Result<Vec<ThreadId>> {
+    let mut ids = Vec::new();
+    for archived in [false, true] {
+        let mut query = ListQuery {
+            archived,
+            oldest_first: true,
+            limit: PAGE,
+            ..ListQuery::default()
+        };
+        loop {
+            let page = store.list(query.clone()).await?;
+            ids.extend(page.entries.iter().map(|it| it.thread));
+            query.cursor = page.next;
+            if query.cursor.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(ids)
 }
 
 fn ids(ids: &[String]) -> Result<Vec<ThreadId>> {

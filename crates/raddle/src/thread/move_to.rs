@@ -8,7 +8,6 @@ use raddle_config::clock::now;
 use raddle_config::{PostgresStore, Secret, StoreSetting};
 use raddle_console::Printer;
 use raddle_core::ThreadId;
-use raddle_core::ports::ListQuery;
 use raddle_store::{
     Archive, LocalJournal, Options, ThreadStore, Transfer, TransferError, TransferSummary,
 };
@@ -18,9 +17,6 @@ use super::delete::is_alive;
 use crate::cli::ThreadMove;
 use crate::home::Home;
 use crate::{log, postgres, runtime};
-
-/// Threads of a page, when all are listed.
-const PAGE: usize = 500;
 
 pub(super) fn run(home: &Home, args: &ThreadMove) -> Result<ExitCode> {
     let source = postgres::configured_store(home, Vec::new())?;
@@ -51,6 +47,9 @@ pub(super) fn run(home: &Home, args: &ThreadMove) -> Result<ExitCode> {
             let moved = move_one(&*from, &*to, id, &home.threads()).await;
             match moved {
                 Ok(moved) => report(&mut printer, args, id, moved)?,
+                // No thread of a user, such as the copy of an interrupted move, or one that was
+                // deleted meanwhile.
+                Err(error) if args.all && is_missing(&error) => {}
                 Err(error) => {
                     is_complete = false;
                     if args.json {
@@ -62,6 +61,9 @@ pub(super) fn run(home: &Home, args: &ThreadMove) -> Result<ExitCode> {
             }
         }
         printer.flush()?;
+        for store in [from, to] {
+            store.close().await;
+        }
         Ok(match is_complete {
             true => ExitCode::SUCCESS,
             false => ExitCode::FAILURE,
@@ -122,26 +124,16 @@ async fn open(setting: &StoreSetting, folder: &Path) -> Result<Box<dyn ThreadSto
     }
 }
 
-/// Returns the threads of a store, the oldest first.
+/// Returns the ids of a store, the oldest thread first.
 pub(super) async fn all(store: &dyn ThreadStore) -> Result<Vec<ThreadId>> {
     let mut ids = Vec::new();
-    for archived in [false, true] {
-        let mut query = ListQuery {
-            archived,
-            oldest_first: true,
-            limit: PAGE,
-            ..ListQuery::default()
-        };
-        loop {
-            let page = store.list(query.clone()).await?;
-            ids.extend(page.entries.iter().map(|it| it.thread));
-            query.cursor = page.next;
-            if query.cursor.is_none() {
-                break;
-            }
+    loop {
+        let page = store.ids(ids.last().copied()).await?;
+        if page.is_empty() {
+            return Ok(ids);
         }
+        ids.extend(page);
     }
-    Ok(ids)
 }
 
 fn named(source: &StoreSetting, folder: &Path, ids: &[String]) -> Result<Vec<ThreadId>> {
@@ -170,10 +162,11 @@ async fn move_one(
     {
         bail!("a running server has it (node {node}); stop that server first");
     }
-    transfer.run(now()).await.map_err(|error| match error {
-        TransferError::NotFound => anyhow!("there is no such thread; it may be moved already"),
-        error => error.into(),
-    })
+    Ok(transfer.run(now()).await?)
+}
+
+fn is_missing(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(TransferError::NotFound))
 }
 
 fn report(

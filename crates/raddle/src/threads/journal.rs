@@ -199,6 +199,14 @@ impl Journal for LazyJournal {
             (StoreSetting::Postgres(_), Some(opened)) => opened.journal.durability(),
         }
     }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Some(opened) = self.cell.get() {
+                opened.journal.close().await;
+            }
+        })
+    }
 }
 
 impl Pages for LazyJournal {

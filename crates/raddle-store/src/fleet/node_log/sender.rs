@@ -24,6 +24,9 @@ const KEEP: Duration = Duration::from_secs(20);
 /// Maximum size of the batches that are kept.
 const KEEP_BYTES_MAX: usize = 32 << 20;
 
+/// Number of batches that are deleted again when the database lost some: those of a second.
+const REPEATED: i64 = 200;
+
 /// Sends batches until the task is aborted.
 pub(in crate::fleet) async fn send_batches(journal: Arc<SharedJournal>) {
     let mut sender = BatchSender::new(journal);
@@ -98,11 +101,13 @@ impl BatchSender {
 
     /// Sends what the queue has, and tells the callers.
     async fn send(&mut self) {
-        let (batch, checks) = {
+        let (id, batch, checks) = {
             let mut state = self.log().state();
-            (state.next_batch(), std::mem::take(&mut state.checks))
+            let checks = std::mem::take(&mut state.checks);
+            (state.id, state.next_batch(), checks)
         };
-        let id = self.id;
+        // The log has begun since. No batch of another one was sent.
+        self.id = id;
         if !checks.is_empty() {
             self.check(checks).await;
         }
@@ -114,13 +119,19 @@ impl BatchSender {
         } else {
             GatherOutcome::Sealed
         };
+        if !matches!(outcome, GatherOutcome::Stored) {
+            // Nobody may copy the deltas from memory.
+            for (thread, _) in &callers {
+                self.journal.threads.remove(*thread);
+            }
+        }
         let is_trim_due = {
             let mut state = self.log().state();
-            if state.id == self.id && matches!(outcome, GatherOutcome::Stored) {
-                state.stored = rows.n;
-            }
-            for (thread, _) in &callers {
-                state.unresolved.remove(thread);
+            if state.id == id {
+                state.stored = self.counter;
+                for (thread, _) in &callers {
+                    state.unresolved.remove(thread);
+                }
             }
             rows.n % TRIM_BATCHES == 0
         };
@@ -130,7 +141,7 @@ impl BatchSender {
         }
         self.log().resolved.notify_waiters();
         if is_trim_due {
-            self.log().upkeep.notify_one();
+            self.log().trim.notify_one();
         }
     }
 
@@ -174,6 +185,12 @@ impl BatchSender {
             Ok(LogRow::Sealed(_) | LogRow::Removed) => Ok(()),
             Err(failure) => Err(failure),
         };
+        {
+            let mut state = self.log().state();
+            if state.id == self.id {
+                state.stored = self.counter;
+            }
+        }
         for check in checks {
             let _ = check.send(outcome.clone());
         }
@@ -303,8 +320,10 @@ impl BatchSender {
 impl LogState {
     /// Follows a counter that fell: the batches after it are inserted again, and must be trimmed again.
     fn reinstate(&mut self, stored: i64) {
+        self.stored = self.stored.min(stored);
         for lane in &mut self.lanes {
-            lane.trimmed = lane.trimmed.min(stored);
+            // The deletion of some batches before it may be lost, too.
+            lane.trimmed = lane.trimmed.min(stored.saturating_sub(REPEATED)).max(0);
         }
     }
 }

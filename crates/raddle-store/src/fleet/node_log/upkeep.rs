@@ -12,9 +12,7 @@ use crate::fleet::SharedJournal;
 use crate::fleet::append;
 use crate::fleet::delta_row::LANES;
 use crate::fleet::error::QueryFailure;
-
-/// Time between two rounds while the log is not empty.
-const INTERVAL: Duration = Duration::from_secs(5);
+use crate::fleet::unconfirmed;
 
 /// Maximum number of threads whose deltas are copied in one round.
 const FLUSHES_MAX: usize = 64;
@@ -23,20 +21,33 @@ const FLUSHES_MAX: usize = 64;
 const BATCHES_MAX: i64 = 256;
 
 /// Keeps the log short until the task is aborted. A thread may hold batches for a time.
-pub(in crate::fleet) async fn keep_short(journal: Arc<SharedJournal>, hold_max: Duration) {
+pub(in crate::fleet) async fn keep_short(
+    journal: Arc<SharedJournal>,
+    hold_max: Duration,
+    interval: Duration,
+) {
     loop {
-        let wake = journal.node_log.upkeep.notified();
-        if journal.node_log.has_upkeep() {
-            // Whichever comes first.
-            let _ = tokio::time::timeout(INTERVAL, wake).await;
-        } else {
-            wake.await;
+        if !journal.node_log.state().has_upkeep() && journal.unconfirmed.is_empty() {
+            journal.node_log.upkeep.notified().await;
+            continue;
         }
+        // Whichever comes first.
+        let many = journal.node_log.trim.notified();
+        let _ = tokio::time::timeout(interval, many).await;
         flush_old(&journal, hold_max).await;
-        if let Err(failure) = trim(&journal).await {
+        if let Err(failure) = shorten(&journal).await {
             tracing::debug!(?failure, "batches of deltas are deleted later");
         }
     }
+}
+
+/// Deletes the batches that no thread needs.
+async fn shorten(journal: &SharedJournal) -> Result<(), QueryFailure> {
+    // A thread that is silent would not notice that the database lost its newest batches.
+    let limit = journal.connections.statement_max();
+    journal.node_log.compare(limit).await?;
+    unconfirmed::confirm(journal).await?;
+    trim(journal).await
 }
 
 /// Copies deltas to the rows of threads that have held batches for a time.
@@ -52,7 +63,6 @@ async fn flush_old(journal: &SharedJournal, age: Duration) {
     }
 }
 
-/// Deletes the batches that no thread needs.
 async fn trim(journal: &SharedJournal) -> Result<(), QueryFailure> {
     let sql = "DELETE FROM node_batches AS b
                USING unnest($2::smallint[], $3::bigint[], $4::bigint[]) AS it(lane, after, upto)
@@ -94,12 +104,6 @@ struct LaneRange {
 }
 
 impl NodeLog {
-    /// Whether the log has batches, or may have.
-    fn has_upkeep(&self) -> bool {
-        let state = self.state();
-        !state.holds.is_empty() || state.lanes.iter().any(|it| it.newest > it.trimmed)
-    }
-
     fn old_holds(&self, age: Duration) -> Vec<ThreadId> {
         let now = Instant::now();
         let state = self.state();
@@ -107,7 +111,7 @@ impl NodeLog {
             .holds
             .iter()
             .filter(|(_, hold)| now.duration_since(hold.at) >= age)
-            .map(|(thread, hold)| (hold.batch, *thread))
+            .map(|(thread, hold)| (hold.first, *thread))
             .collect();
         old.sort_unstable();
         old.truncate(FLUSHES_MAX);
@@ -116,11 +120,16 @@ impl NodeLog {
 }
 
 impl LogState {
+    /// Whether the log has batches, or may have.
+    pub(super) fn has_upkeep(&self) -> bool {
+        !self.holds.is_empty() || self.lanes.iter().any(|it| it.newest > it.trimmed)
+    }
+
     fn unneeded(&self) -> Vec<LaneRange> {
         let mut upto = [self.stored; LANES];
         for (thread, hold) in &self.holds {
             let upto = &mut upto[super::lane(*thread) as usize];
-            *upto = hold.batch.saturating_sub(1).min(*upto);
+            *upto = hold.first.saturating_sub(1).min(*upto);
         }
         let lanes = (0_i16..).zip(self.lanes).zip(upto);
         let ranges = lanes.map(|((lane, extent), upto)| LaneRange {
