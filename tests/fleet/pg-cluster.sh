@@ -20,6 +20,10 @@ pg-cluster.sh VERB DIR [options]
   kill-leader DIR    kill -9 of the leader's patroni and all its postgres processes; prints the member
   pause-leader DIR   SIGSTOP of the same
   pause-patroni DIR  SIGSTOP of the leader's patroni alone: its postgres stays up and writable
+  kill-all DIR       kill -9 of every member, or of the single server; prints nothing
+  kill-etcd-leader DIR  kill -9 of the leader of etcd; prints the member
+  fill DIR WHICH     fills the disk of the leader or of the sync standby (needs --tmpfs); prints the member
+  free DIR           frees the filled disks
   resume DIR         SIGCONT of what is paused, start of what is dead; waits until all are in step
   switch DIR         planned switchover to the sync standby; waits until all are in step
   psql DIR [args]    psql on the leader
@@ -272,8 +276,43 @@ dsn() { load
 
 ha() { load; [ "$MODE" = ha ] || die "$VERB is for clusters made with up"; }
 
-resume() { ha
+kill_all() { load
+  local i p all=()
+  # Patroni first, so that it starts nothing.
+  for ((i = 1; i <= MEMBERS; i++)); do sig KILL $(pid_of "patroni$i"); all+=($(family "$i")); done
+  sig KILL "${all[@]:-}"
+  for ((i = 0; i < 100; i++)); do
+    p=0; for j in "${all[@]:-}"; do if [ -n "$j" ] && ours "$j"; then p=1; fi; done
+    [ $p = 1 ] || return 0; sleep 0.05
+  done; }
+
+kill_etcd_leader() { ha
+  local i line
+  for i in 1 2 3; do
+    line=$(ETCDCTL_API=3 etcdctl --endpoints="http://127.0.0.1:${EC_PORT[$i]}" --dial-timeout=1s --command-timeout=2s endpoint status 2>/dev/null || true)
+    if [ "$(echo "$line" | awk -F', ' '{print $5}')" = true ]; then sig KILL "$(pid_of "etcd$i")"; echo "e$i"; return; fi
+  done
+  die "no etcd leader"; }
+
+fill() { ha
+  local m
+  [ -n "$TMPFS" ] || die "fill is for clusters made with --tmpfs"
+  need_leader
+  case ${1:-} in leader) m=$LEAD;; standby) m=$(sync_name); m=${m#m}; [ -n "$m" ] || die "no sync standby";; *) die "fill takes leader or standby";; esac
+  head -c 100G /dev/zero 2>/dev/null >"$DIR/m$m/fs/filler" || true
+  echo "m$m"; }
+
+free_disks() { ha
   local i
+  for ((i = 1; i <= MEMBERS; i++)); do rm -f "$DIR/m$i/fs/filler"; done; }
+
+resume() { load
+  local i
+  if [ "$MODE" != ha ]; then
+    sig CONT $(family 1)
+    if [ -z "$(postmaster 1)" ]; then start_single; fi
+    return
+  fi
   for ((i = 1; i <= MEMBERS; i++)); do sig CONT $(member_pids "$i"); done
   for i in 1 2 3; do if [ -z "$(pid_of "etcd$i")" ]; then start_etcd "$i"; fi; done
   for ((i = 1; i <= MEMBERS; i++)); do if [ -z "$(pid_of "patroni$i")" ]; then start_patroni "$i"; fi; done
@@ -292,6 +331,10 @@ case $VERB in
   kill-leader) ha; need_leader; sig KILL $(pid_of "patroni$LEAD"); P=($(family "$LEAD")); sig KILL "${P[@]:-}"; echo "m$LEAD";;
   pause-leader) ha; need_leader; sig STOP $(pid_of "patroni$LEAD"); P=($(family "$LEAD")); sig STOP "${P[@]:-}"; echo "m$LEAD";;
   pause-patroni) ha; need_leader; sig STOP $(pid_of "patroni$LEAD"); echo "m$LEAD";;
+  kill-all) kill_all;;
+  kill-etcd-leader) kill_etcd_leader;;
+  fill) fill "$@";;
+  free) free_disks;;
   resume) resume;;
   switch) ha; need_leader; T=$(sync_name); [ -n "$T" ] || die "no sync standby to switch to"
     curl -fsS -m 60 -XPOST -d "{\"leader\":\"m$LEAD\",\"candidate\":\"$T\"}" "http://127.0.0.1:${RE_PORT[$LEAD]}/switchover" || die "patroni refused"; echo
