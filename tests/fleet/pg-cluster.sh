@@ -55,7 +55,7 @@ fi
 
 load() { [ -f "$MARK" ] || die "$DIR: no cluster here (no .pg-cluster); run up or single"; . "$MARK"; }
 ours() { # pid: alive and started for this folder
-  [ -n "${1:-}" ] && [ -d "/proc/$1" ] && { tr '\0' ' ' <"/proc/$1/cmdline"; readlink "/proc/$1/cwd"; } 2>/dev/null | grep -qF -- "$DIR/"; }
+  [ -n "${1:-}" ] && [ -d "/proc/$1" ] && { tr '\0' ' ' <"/proc/$1/cmdline"; readlink "/proc/$1/cwd"; } 2>/dev/null | grep -F -- "$DIR/" >/dev/null; } # not -q: the writer's SIGPIPE would fail the pipeline
 pid_of() { local p; p=$(cat "$DIR/run/$1.pid" 2>/dev/null || true); if ours "$p"; then echo "$p"; fi; }
 postmaster() { local p; p=$(head -1 "$DIR/m$1/data/postmaster.pid" 2>/dev/null || true); if ours "$p"; then echo "$p"; fi; }
 family() { local pm; pm=$(postmaster "$1"); [ -n "$pm" ] || return 0; echo "$pm"; cat "/proc/$pm/task/$pm/children" 2>/dev/null | tr ' ' '\n' || true; }
@@ -281,8 +281,9 @@ kill_all() { load
   # Patroni first, so that it starts nothing.
   for ((i = 1; i <= MEMBERS; i++)); do sig KILL $(pid_of "patroni$i"); all+=($(family "$i")); done
   sig KILL "${all[@]:-}"
-  for ((i = 0; i < 100; i++)); do
-    p=0; for j in "${all[@]:-}"; do if [ -n "$j" ] && ours "$j"; then p=1; fi; done
+  # Until init has reaped them: postgres takes a postmaster that is a zombie for a running one.
+  for ((i = 0; i < 400; i++)); do
+    p=0; for j in "${all[@]:-}"; do if [ -n "$j" ] && [ -d "/proc/$j" ]; then p=1; fi; done
     [ $p = 1 ] || return 0; sleep 0.05
   done; }
 

@@ -147,8 +147,9 @@ pub fn faults(root: &Path, cache: &Cache, commit: &str, seeds: [&str; 2]) -> Res
     }
     let [server, cluster] = seeds;
     let run = |faults, seeds| trials::fleet_faults(root, cache, faults, seeds, Some(&folder));
-    run(SERVER_FAULTS, server)?;
-    run(CLUSTER_FAULTS, cluster)
+    // A failure of one group does not hide one of the other.
+    let result = run(SERVER_FAULTS, server);
+    run(CLUSTER_FAULTS, cluster).and(result)
 }
 
 /// Runs checks of stock clients.

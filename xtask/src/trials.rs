@@ -171,7 +171,7 @@ pub fn fleet_faults(
     if let Some(folder) = folder {
         run = run.arg("--resume").arg("--folder").arg(folder);
     }
-    run.minutes(120).go()
+    run.minutes(240).go()
 }
 
 /// Runs slow, hostile and many clients beside ordinary ones, or mixed load for a long time, through

@@ -112,7 +112,13 @@ fn main() -> Result<ExitCode> {
 }
 
 /// Runs all seeds of a fault. Returns whether they passed.
-fn run_fault(runtime: &Runtime, runs: &FaultRunArgs, fault: Fault, folder: &Path) -> Result<bool> {
+fn run_fault(
+    runtime: &Runtime,
+    runs: &FaultRunArgs,
+    fault: Fault,
+    folder: &Path,
+    server: &mut Option<DatabaseServer>,
+) -> Result<bool> {
     let results = ResultsFile::new(folder);
     let passed = match runs.resume {
         true => results.passed(&fault.name()),

@@ -187,14 +187,11 @@ impl Writers {
         let (play, orders) = watch::channel(Play::GoOn);
         let (node, mut rng) = (Arc::clone(&self.node), Rng::new(self.seed));
         let task = tokio::spawn(async move {
-            match FleetThread::open(&node, thread, policy).await {
-                Ok(Some(mut live)) => {
-                    if let Err(error) = turn::play(&mut live, &mut rng, &orders).await {
-                        eprintln!("{}: thread {thread}: {error:#}", node.name);
-                    }
-                }
-                // The trial repeats its order.
-                Ok(None) | Err(_) => {}
+            // The trial repeats an order that fails.
+            if let Ok(Some(mut live)) = FleetThread::open(&node, thread, policy).await
+                && let Err(error) = turn::play(&mut live, &mut rng, &orders).await
+            {
+                eprintln!("{}: thread {thread}: {error:#}", node.name);
             }
         });
         self.tasks.insert(thread, (play, task));

@@ -146,7 +146,7 @@ impl ProxyState {
             return RequestFate::Pass;
         }
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
-        if rng.below(150) != 0 {
+        if rng.below(60) != 0 {
             return RequestFate::Pass;
         }
         self.disturbed.fetch_add(1, Ordering::Relaxed);
