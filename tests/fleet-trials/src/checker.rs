@@ -61,7 +61,7 @@ pub enum BrokenPromise {
     /// The log has a record before a barrier that the owner of that barrier did not find.
     RecordAppeared,
     /// An append was acknowledged that began after a later owner had taken the thread.
-    FencedWrite,
+    FormerOwnerWrite,
     /// A turn did not end, or ended more than once.
     TurnEnds,
 }

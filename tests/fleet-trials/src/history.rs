@@ -68,7 +68,7 @@ pub struct RecordNote {
     pub kind: NoteKind,
 }
 
-/// What the checker needs of a record's content.
+/// Part of a record's content that the checker needs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum NoteKind {

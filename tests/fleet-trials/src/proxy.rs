@@ -15,7 +15,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// Time for which a cut connection waits for the server's answer.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
-/// What the proxy does to connections.
+/// Treatment of connections by the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disturbance {
     None,
@@ -38,7 +38,7 @@ struct ProxyState {
     disturbed: AtomicU64,
 }
 
-/// What happens to a request.
+/// Treatment of a request.
 enum RequestFate {
     Pass,
     /// The connection ends without it.

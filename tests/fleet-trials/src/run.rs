@@ -34,13 +34,13 @@ const TICK: Duration = Duration::from_millis(12);
 
 /// Time after which a journal that stores nothing, or a node that does not end, has failed. A
 /// fail-over takes up to 30 s, and a server that has to replay its log some more.
-const PATIENCE: Duration = Duration::from_secs(120);
+const STALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Time for one statement: much more than one takes, so that the end of a run is not late.
 const STATEMENT_MS: u64 = 1000;
 const CLUSTER_STATEMENT_MS: u64 = 8000;
 
-/// What the runs of a process share.
+/// State that the runs of a process share.
 pub struct RunEnvironment<'a> {
     pub runtime: &'a Runtime,
     pub server: &'a DatabaseServer,
@@ -83,7 +83,7 @@ pub struct FaultRun<'a> {
     acknowledged: u64,
 }
 
-/// What all nodes of a run have in common.
+/// Options that all nodes of a run have in common.
 struct NodeTemplate {
     address: String,
     direct: String,
@@ -290,8 +290,8 @@ impl<'a> FaultRun<'a> {
     pub fn recover(&mut self, appends: u64) -> Result<()> {
         let (start, before) = (Instant::now(), self.acknowledged());
         while self.acknowledged() < before + appends {
-            if start.elapsed() > PATIENCE {
-                bail!("the journal stored nothing for {PATIENCE:?}");
+            if start.elapsed() > STALL_TIMEOUT {
+                bail!("the journal stored nothing for {STALL_TIMEOUT:?}");
             }
             self.tick();
         }
@@ -408,7 +408,7 @@ impl<'a> FaultRun<'a> {
     /// Ends all nodes in peace.
     fn finish(&mut self) -> Result<()> {
         self.order_all(&NodeOrder::Finish);
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + STALL_TIMEOUT;
         for node in self.nodes.iter_mut().flatten() {
             loop {
                 if let Some(status) = node.guard.child.try_wait()? {
@@ -431,7 +431,7 @@ impl<'a> FaultRun<'a> {
         let judge = self.judge("judge").open().await?;
         let mut logs = BTreeMap::new();
         for slot in 0..THREADS {
-            let end = Instant::now() + PATIENCE;
+            let end = Instant::now() + STALL_TIMEOUT;
             while let Err(error) = self.end_turn(&judge, slot).await {
                 if Instant::now() > end {
                     return Err(error.context(format!("thread {slot} cannot be taken")));

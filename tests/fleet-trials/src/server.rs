@@ -13,7 +13,7 @@ const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
 /// Library that changes the time of a process. The loader replaces `$LIB`.
 const FAKETIME: &str = "/usr/$LIB/faketime/libfaketime.so.1";
 
-/// What the runs of a fault need.
+/// Servers that the runs of a fault need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerKind {
     Single,

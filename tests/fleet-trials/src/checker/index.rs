@@ -6,14 +6,14 @@ use crate::history::{AppendOutcome, Durability, HistoryEntry, HistoryLine, Recor
 
 /// A period in which a process writes a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Life {
+pub struct Ownership {
     pub node: String,
     pub number: u64,
 }
 
 /// An append, and what its caller learned.
 pub struct Attempt {
-    pub life: Life,
+    pub life: Ownership,
     pub at: u64,
     pub durable: Durability,
     pub records: Vec<RecordNote>,
@@ -48,14 +48,14 @@ pub struct TakenLog {
 #[derive(Default)]
 pub struct ThreadHistory {
     pub attempts: Vec<Attempt>,
-    pub taken: HashMap<Life, TakenLog>,
+    pub taken: HashMap<Ownership, TakenLog>,
 }
 
 pub fn index(lines: &[HistoryLine]) -> BTreeMap<usize, ThreadHistory> {
     let mut threads: BTreeMap<usize, ThreadHistory> = BTreeMap::new();
     let mut ops: HashMap<(&str, u64), (usize, usize)> = HashMap::new();
     for line in lines {
-        let life = |number: u64| Life {
+        let life = |number: u64| Ownership {
             node: line.node.clone(),
             number,
         };

@@ -224,17 +224,17 @@ fn failed_append_that_is_stored() {
 }
 
 #[test]
-fn fenced_write_that_is_stored() {
+fn write_of_a_former_owner_that_is_stored() {
     let mut script = two_owners();
     script.store("a", Power, &[event(102)]);
-    script.assert_breaks(&[ForeignRecord, EventLost, FencedWrite]);
+    script.assert_breaks(&[ForeignRecord, EventLost, FormerOwnerWrite]);
 }
 
 #[test]
-fn fenced_delta_that_is_acknowledged() {
+fn delta_of_a_former_owner_that_is_acknowledged() {
     let mut script = two_owners();
     script.append("a", Process, Stored, &[delta(7)]);
-    script.assert_breaks(&[DeltaLost, FencedWrite]);
+    script.assert_breaks(&[DeltaLost, FormerOwnerWrite]);
     // A primary that was replaced may do so: the number is an expired cursor.
     assert_eq!(script.broken(AllowedLosses::Unsynced), []);
     assert_eq!(script.lost_records(), 1);

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::index::{Attempt, Life, TakenLog, ThreadHistory};
+use super::index::{Attempt, Ownership, TakenLog, ThreadHistory};
 use super::{AllowedLosses, BrokenPromise, HistoryVerdict, HistoryViolation};
 use crate::history::{AppendOutcome, Durability, NoteKind, RecordNote};
 
@@ -13,7 +13,7 @@ struct Segment<'a> {
     found: u64,
     records: &'a [RecordNote],
     /// Lives that intended exactly this barrier: one, unless its process repeated itself.
-    lives: Vec<&'a Life>,
+    lives: Vec<&'a Ownership>,
 }
 
 struct ThreadCheck<'a> {
@@ -60,7 +60,7 @@ pub fn check(
 /// Divides a log at its barriers. Records before the first barrier belong to it: an append creates a
 /// thread together with its first barrier.
 fn segments<'a>(history: &'a ThreadHistory, log: &'a [RecordNote]) -> Vec<Segment<'a>> {
-    let mut writers: HashMap<RecordKey, Vec<&Life>> = HashMap::new();
+    let mut writers: HashMap<RecordKey, Vec<&Ownership>> = HashMap::new();
     for attempt in &history.attempts {
         for note in &attempt.records {
             if matches!(note.kind, NoteKind::Barrier { .. }) {
@@ -171,7 +171,7 @@ impl<'a> ThreadCheck<'a> {
 
     /// Each record was written by the owner of its segment, and was not reported as failed.
     fn writers(&mut self) {
-        let mut intended: HashMap<(&Life, RecordKey), bool> = HashMap::new();
+        let mut intended: HashMap<(&Ownership, RecordKey), bool> = HashMap::new();
         for attempt in &self.history.attempts {
             for note in &attempt.records {
                 let may_be_stored = intended.entry((&attempt.life, key(note))).or_default();
@@ -206,7 +206,7 @@ impl<'a> ThreadCheck<'a> {
     }
 
     /// The segment of a life, if its barrier is in the log.
-    fn segment_of(&self, life: &Life) -> Option<usize> {
+    fn segment_of(&self, life: &Ownership) -> Option<usize> {
         self.segments.iter().position(|it| it.lives.contains(&life))
     }
 
@@ -220,7 +220,7 @@ impl<'a> ThreadCheck<'a> {
     /// Acknowledged appends are in the log, or their loss is allowed and visible.
     fn acknowledged(&mut self) {
         let log = FoundRecords::new(self.log);
-        // What each next owner found; the final log for the last.
+        // The log that each next owner found; the final log for the last.
         let found: Vec<FoundRecords<'_>> = (0..self.segments.len())
             .map(|at| match self.found_by(at + 1) {
                 Some(taken) => FoundRecords::new(&taken.records),
@@ -323,15 +323,15 @@ impl<'a> ThreadCheck<'a> {
             .map(|at| self.found_by(at).map(|it| it.at))
             .collect();
         // The earliest take of a later owner, for each segment.
-        let mut fenced_at = vec![u64::MAX; taken.len()];
+        let mut taken_after = vec![u64::MAX; taken.len()];
         for at in (0..taken.len().saturating_sub(1)).rev() {
-            fenced_at[at] = fenced_at[at + 1].min(taken[at + 1].unwrap_or(u64::MAX));
+            taken_after[at] = taken_after[at + 1].min(taken[at + 1].unwrap_or(u64::MAX));
         }
         for attempt in history.attempts.iter().filter(|it| it.is_acknowledged()) {
             let Some(segment) = self.segment_of(&attempt.life) else {
                 continue;
             };
-            if attempt.at <= fenced_at[segment] {
+            if attempt.at <= taken_after[segment] {
                 continue;
             }
             // A primary that another has replaced may acknowledge what it loses when it returns.
@@ -339,7 +339,7 @@ impl<'a> ThreadCheck<'a> {
                 self.verdict.figures.stale += attempt.records.len() as u64;
             } else {
                 let seq = attempt.records.first().map_or(0, |note| note.seq);
-                self.violation(BrokenPromise::FencedWrite, seq);
+                self.violation(BrokenPromise::FormerOwnerWrite, seq);
             }
         }
     }
