@@ -20,6 +20,10 @@ pg-cluster.sh VERB DIR [options]
   kill-leader DIR    kill -9 of the leader's patroni and all its postgres processes; prints the member
   pause-leader DIR   SIGSTOP of the same
   pause-patroni DIR  SIGSTOP of the leader's patroni alone: its postgres stays up and writable
+  kill-all DIR       kill -9 of every member, or of the single server; prints nothing
+  kill-etcd-leader DIR  kill -9 of the leader of etcd; prints the member
+  fill DIR WHICH     fills the disk of the leader or of the sync standby (needs --tmpfs); prints the member
+  free DIR           frees the filled disks
   resume DIR         SIGCONT of what is paused, start of what is dead; waits until all are in step
   switch DIR         planned switchover to the sync standby; waits until all are in step
   psql DIR [args]    psql on the leader
@@ -51,7 +55,7 @@ fi
 
 load() { [ -f "$MARK" ] || die "$DIR: no cluster here (no .pg-cluster); run up or single"; . "$MARK"; }
 ours() { # pid: alive and started for this folder
-  [ -n "${1:-}" ] && [ -d "/proc/$1" ] && { tr '\0' ' ' <"/proc/$1/cmdline"; readlink "/proc/$1/cwd"; } 2>/dev/null | grep -qF -- "$DIR/"; }
+  [ -n "${1:-}" ] && [ -d "/proc/$1" ] && { tr '\0' ' ' <"/proc/$1/cmdline"; readlink "/proc/$1/cwd"; } 2>/dev/null | grep -F -- "$DIR/" >/dev/null; } # not -q: the writer's SIGPIPE would fail the pipeline
 pid_of() { local p; p=$(cat "$DIR/run/$1.pid" 2>/dev/null || true); if ours "$p"; then echo "$p"; fi; }
 postmaster() { local p; p=$(head -1 "$DIR/m$1/data/postmaster.pid" 2>/dev/null || true); if ours "$p"; then echo "$p"; fi; }
 family() { local pm; pm=$(postmaster "$1"); [ -n "$pm" ] || return 0; echo "$pm"; cat "/proc/$pm/task/$pm/children" 2>/dev/null | tr ' ' '\n' || true; }
@@ -272,8 +276,44 @@ dsn() { load
 
 ha() { load; [ "$MODE" = ha ] || die "$VERB is for clusters made with up"; }
 
-resume() { ha
+kill_all() { load
+  local i p all=()
+  # Patroni first, so that it starts nothing.
+  for ((i = 1; i <= MEMBERS; i++)); do sig KILL $(pid_of "patroni$i"); all+=($(family "$i")); done
+  sig KILL "${all[@]:-}"
+  # Until init has reaped them: postgres takes a postmaster that is a zombie for a running one.
+  for ((i = 0; i < 400; i++)); do
+    p=0; for j in "${all[@]:-}"; do if [ -n "$j" ] && [ -d "/proc/$j" ]; then p=1; fi; done
+    [ $p = 1 ] || return 0; sleep 0.05
+  done; }
+
+kill_etcd_leader() { ha
+  local i line
+  for i in 1 2 3; do
+    line=$(ETCDCTL_API=3 etcdctl --endpoints="http://127.0.0.1:${EC_PORT[$i]}" --dial-timeout=1s --command-timeout=2s endpoint status 2>/dev/null || true)
+    if [ "$(echo "$line" | awk -F', ' '{print $5}')" = true ]; then sig KILL "$(pid_of "etcd$i")"; echo "e$i"; return; fi
+  done
+  die "no etcd leader"; }
+
+fill() { ha
+  local m
+  [ -n "$TMPFS" ] || die "fill is for clusters made with --tmpfs"
+  need_leader
+  case ${1:-} in leader) m=$LEAD;; standby) m=$(sync_name); m=${m#m}; [ -n "$m" ] || die "no sync standby";; *) die "fill takes leader or standby";; esac
+  head -c 100G /dev/zero 2>/dev/null >"$DIR/m$m/fs/filler" || true
+  echo "m$m"; }
+
+free_disks() { ha
   local i
+  for ((i = 1; i <= MEMBERS; i++)); do rm -f "$DIR/m$i/fs/filler"; done; }
+
+resume() { load
+  local i
+  if [ "$MODE" != ha ]; then
+    sig CONT $(family 1)
+    if [ -z "$(postmaster 1)" ]; then start_single; fi
+    return
+  fi
   for ((i = 1; i <= MEMBERS; i++)); do sig CONT $(member_pids "$i"); done
   for i in 1 2 3; do if [ -z "$(pid_of "etcd$i")" ]; then start_etcd "$i"; fi; done
   for ((i = 1; i <= MEMBERS; i++)); do if [ -z "$(pid_of "patroni$i")" ]; then start_patroni "$i"; fi; done
@@ -292,6 +332,10 @@ case $VERB in
   kill-leader) ha; need_leader; sig KILL $(pid_of "patroni$LEAD"); P=($(family "$LEAD")); sig KILL "${P[@]:-}"; echo "m$LEAD";;
   pause-leader) ha; need_leader; sig STOP $(pid_of "patroni$LEAD"); P=($(family "$LEAD")); sig STOP "${P[@]:-}"; echo "m$LEAD";;
   pause-patroni) ha; need_leader; sig STOP $(pid_of "patroni$LEAD"); echo "m$LEAD";;
+  kill-all) kill_all;;
+  kill-etcd-leader) kill_etcd_leader;;
+  fill) fill "$@";;
+  free) free_disks;;
   resume) resume;;
   switch) ha; need_leader; T=$(sync_name); [ -n "$T" ] || die "no sync standby to switch to"
     curl -fsS -m 60 -XPOST -d "{\"leader\":\"m$LEAD\",\"candidate\":\"$T\"}" "http://127.0.0.1:${RE_PORT[$LEAD]}/switchover" || die "patroni refused"; echo

@@ -57,6 +57,11 @@ impl Cache {
         self.root.join("fuzz-findings")
     }
 
+    /// Returns the directory of the results of `fleet-faults`; kept, so that the proof can continue.
+    pub fn fleet_faults(&self) -> PathBuf {
+        self.root.join("fleet-faults")
+    }
+
     /// Returns the directory for outputs of background steps and for the tables of step times.
     pub fn logs(&self) -> PathBuf {
         self.root.join("logs")

@@ -241,6 +241,7 @@ const CLUSTER: &[(&str, &str)] = &[
     ("etcd-client", "etcdctl"),
     ("python3-etcd", "etcdctl"),
     ("curl", "curl"),
+    ("faketime", "faketime"),
 ];
 
 /// Installs what a PostgreSQL cluster needs.

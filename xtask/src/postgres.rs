@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::cache::Cache;
+use crate::cache::{Cache, remove_folder};
 use crate::run::{Punctuality, Run};
-use crate::{parts, tools, trials, workspace};
+use crate::{parts, repository, tools, trials, workspace};
 
 /// Name of the program that stores threads in the home, for its own build.
 const RADDLE: &str = "raddle";
@@ -107,6 +107,49 @@ pub fn slices(root: &Path, cache: &Cache, turns: &str, rejoined: [&str; 4]) -> R
     let program = database.program(&raddle(root, cache)?)?;
     trials::rejoin(root, cache, &program, rejoined, trials::SLICE)?;
     trials::always_ends_remotely(root, cache, &program, turns)
+}
+
+/// Faults of one server, and of a cluster.
+const SERVER_FAULTS: &[&str] = &[
+    "none",
+    "node-killed",
+    "node-paused",
+    "connection-cut",
+    "answers-delayed",
+    "server-killed",
+    "clock",
+];
+const CLUSTER_FAULTS: &[&str] = &[
+    "primary-killed",
+    "primary-stopped",
+    "members-killed",
+    "etcd-killed",
+    "disk-full",
+];
+
+/// Faults of the slice. The others need more time, or more programs.
+const SLICE_FAULTS: &[&str] = &["connection-cut", "node-killed", "node-paused"];
+
+/// Runs a slice of the faults of a server, with these seeds each.
+pub fn fault_slice(root: &Path, cache: &Cache, seeds: &str) -> Result<()> {
+    trials::fleet_faults(root, cache, SLICE_FAULTS, seeds, None)
+}
+
+/// Runs every fault of a server and of a cluster, with these seeds each. Seeds that passed with this
+/// commit are not run again.
+pub fn faults(root: &Path, cache: &Cache, commit: &str, seeds: [&str; 2]) -> Result<()> {
+    parts::install(cache, &[parts::DEBIAN.to_owned()])?;
+    parts::install_cluster()?;
+    let folder = cache.fleet_faults().join(commit);
+    if commit.ends_with(repository::DIRTY) {
+        // Two uncommitted states have the same name.
+        remove_folder(&folder)?;
+    }
+    let [server, cluster] = seeds;
+    let run = |faults, seeds| trials::fleet_faults(root, cache, faults, seeds, Some(&folder));
+    // A failure of one group does not hide one of the other.
+    let result = run(SERVER_FAULTS, server);
+    run(CLUSTER_FAULTS, cluster).and(result)
 }
 
 /// Runs checks of stock clients.

@@ -133,6 +133,14 @@ pub const PROOFS: &[Proof] = &[
         |it| postgres::suite(&it.root, &it.cache, "2000"),
     ),
     proof(
+        "fleet-faults",
+        "nodes on PostgreSQL under each fault, with a checker of histories: 200 seeds where nothing fails over, 30 where it does",
+        |it| {
+            let commit = repository::commit(&it.checkout)?;
+            postgres::faults(&it.root, &it.cache, &commit, ["0..200", "0..30"])
+        },
+    ),
+    proof(
         "rejoin-postgres",
         "clients cut off at each of 3,000 records, and servers killed 300 times, with threads in PostgreSQL",
         |it| {

@@ -24,6 +24,9 @@ pub fn cargo(root: &Path) -> Run {
     Run::new("cargo").directory(root)
 }
 
+/// End of the name of a commit with uncommitted changes.
+pub const DIRTY: &str = "-dirty";
+
 /// Returns the short id of the checked-out commit, with a mark if files differ from it. The pages
 /// that an earlier proof wrote do not count.
 pub fn commit(root: &Path) -> Result<String> {
@@ -38,11 +41,7 @@ pub fn commit(root: &Path) -> Result<String> {
         ":(exclude)docs/proofs.json",
         ":(exclude)docs/promises.md",
     ])?;
-    let mark = if changed.trim().is_empty() {
-        ""
-    } else {
-        "-dirty"
-    };
+    let mark = if changed.trim().is_empty() { "" } else { DIRTY };
     Ok(format!("{}{mark}", id.trim()))
 }
 

@@ -16,6 +16,7 @@ const TURN_TRIALS: &str = "turn-trials";
 const REJOIN: &str = "rejoin-trials";
 const ESCAPES: &str = "sandbox-escapes";
 const MANY_NODES: &str = "node-trials";
+const FLEET: &str = "fleet-trials";
 
 const CROWD: &str = "crowd-trials";
 const ADVERSARY: &str = "adversary-trials";
@@ -146,6 +147,31 @@ pub fn nodes(root: &Path, cache: &Cache, raddle: &Path, sizes: &[&str]) -> Resul
         .args(sizes)
         .minutes(30)
         .go_timed()
+}
+
+/// Runs the journal on PostgreSQL under these faults, with these seeds each. A folder keeps results,
+/// so that seeds that passed are not run again.
+pub fn fleet_faults(
+    root: &Path,
+    cache: &Cache,
+    faults: &[&str],
+    seeds: &str,
+    folder: Option<&Path>,
+) -> Result<()> {
+    let profile = folder.map_or(SLICE, |_| FULL_SIZE);
+    let mut run = program(root, cache, profile, FLEET)?.args([
+        "--seed",
+        seeds,
+        "--script",
+        "tests/fleet/pg-cluster.sh",
+    ]);
+    for fault in faults {
+        run = run.args(["--fault", fault]);
+    }
+    if let Some(folder) = folder {
+        run = run.arg("--resume").arg("--folder").arg(folder);
+    }
+    run.minutes(240).go()
 }
 
 /// Runs slow, hostile and many clients beside ordinary ones, or mixed load for a long time, through

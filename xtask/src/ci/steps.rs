@@ -28,6 +28,7 @@ const REJOINED: [&str; 4] = ["300", "12", "60", "1"];
 /// The same on PostgreSQL, smaller, and stock clients.
 const FLEET_TURNS: &str = "3";
 const FLEET_REJOINED: [&str; 4] = ["100", "4", "10", "1"];
+const FLEET_FAULTS: &str = "0..2";
 const FLEET_CLIENTS: &[&str] = &[
     "tui-interrupt",
     "tui-resume",
@@ -148,6 +149,7 @@ pub const STEPS: &[CiStep] = &[
         "fleet",
         "slices of the trials and stock clients, on a server whose threads are in PostgreSQL",
         |ci| {
+            postgres::fault_slice(&ci.root, &ci.cache, FLEET_FAULTS)?;
             postgres::clients(&ci.root, &ci.cache, FLEET_CLIENTS)?;
             ci.steadily("fleet", || {
                 postgres::slices(&ci.root, &ci.cache, FLEET_TURNS, FLEET_REJOINED)
