@@ -15,6 +15,7 @@ pub mod world;
 
 mod client_request;
 mod client_view;
+mod fleet;
 mod hunks;
 mod node;
 mod run;
