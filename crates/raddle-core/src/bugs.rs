@@ -51,7 +51,7 @@ pub enum Bug {
     FlagReadWithoutLock,
     /// A seal commits without waiting for the standby.
     SealNotSynchronous,
-    /// Events that need not survive a loss of power commit without waiting for the standby.
+    /// Appends to a thread's rows that need not survive a loss of power do not wait for the standby.
     CommitClassLeaked,
     /// A statement without a response is taken for one that was not sent.
     UnknownAsUnavailable,
@@ -130,6 +130,11 @@ mod planted {
             Bug::DoubtSettledByRead,
             Bug::LostTextNotRead,
         ];
+
+        /// Whether this is a bug of the fleet's journal, which only seeds of a fleet can show.
+        pub fn is_of_fleet(self) -> bool {
+            self >= Bug::LogNotSealed
+        }
 
         /// Whether this bug is planted now.
         pub fn is_planted(self) -> bool {

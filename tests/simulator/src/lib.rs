@@ -8,6 +8,7 @@ pub mod check;
 pub mod client;
 pub mod coverage;
 pub mod hash;
+pub mod results;
 pub mod scenario;
 pub mod script;
 pub mod store;

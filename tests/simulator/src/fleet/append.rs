@@ -5,8 +5,8 @@ use std::rc::Rc;
 use raddle_core::ports::AppendError;
 use raddle_core::{Bug, Class, Event, Record, RecordBody, Seq};
 
-use super::database::ThreadRow;
 use super::journal::{GatherOutcome, NodeJournal, QueuedAppend, STATEMENT_MAX, ThreadState};
+use super::statement::ThreadRow;
 use super::{AppendStatement, Commit, DeltaRow, LogId, QueryFailure, Response, Statement};
 use crate::check::WriterId;
 use crate::hash::Hash;
@@ -89,12 +89,10 @@ impl NodeJournal {
         statement: &Rc<AppendStatement>,
         class: Class,
     ) -> Result<bool, AppendError> {
-        // The node lives on when the primary is lost, so no event that it knows as stored may vanish.
-        let mut records = statement.records.iter();
-        let has_event = records.any(|it| matches!(it.record.body, RecordBody::Event(_)));
-        let waits = has_event && !Bug::CommitClassLeaked.is_planted();
+        // The node lives on when the primary is lost, and nothing but batches is sent again. So a row
+        // must not lose a head after which the log has deltas, whatever the class of the records.
         let commit = match class {
-            Class::Process if !waits => Commit::Nothing,
+            Class::Process if Bug::CommitClassLeaked.is_planted() => Commit::Nothing,
             Class::Power | Class::Process => Commit::Standby,
         };
         let thread = statement.thread;

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use raddle_core::{Bug, Epoch, Seq};
 
-use super::database::{AppendStatement, ThreadRow};
 use super::sender::send_batches;
+use super::statement::{AppendStatement, ThreadRow};
 use super::tasks::Port;
 use super::{Commit, DeltaRow, LogId, QueryFailure, Response, Statement, Task, TaskResult};
 use crate::check::WriterId;

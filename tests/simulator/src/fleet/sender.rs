@@ -8,7 +8,7 @@ use std::task::Poll;
 use raddle_core::Bug;
 
 use super::journal::{CounterCheck, GatherOutcome, LogState, NodeJournal, QueuedAppend};
-use super::{Batch, Commit, DeltaRow, LogId, QueryFailure, Response, Statement, TaskResult};
+use super::{Commit, DeltaRow, LogId, NodeLogBatch, QueryFailure, Response, Statement, TaskResult};
 
 /// Minimum time between the beginnings of two batches.
 const INTERVAL_MIN: u64 = 5;
@@ -159,7 +159,7 @@ impl BatchSender {
             if is_retry {
                 self.journal.port.sleep(RETRY_AFTER).await;
             }
-            let batch = Batch {
+            let batch = NodeLogBatch {
                 log: self.id,
                 n,
                 after: self.counter,

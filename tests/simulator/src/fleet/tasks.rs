@@ -43,10 +43,10 @@ pub enum TaskResult {
     Taken(usize, Epoch, Seq, Result<Seq, QueryFailure>),
 }
 
-/// What a task sent.
+/// Message of a task to the world.
 #[derive(Debug)]
 pub enum Sent {
-    /// A statement, and what its commit waits for.
+    /// A statement, and the condition of its commit.
     Query(u64, Statement, Commit),
     /// A request to be woken after these milliseconds.
     Timer(u64, u64),

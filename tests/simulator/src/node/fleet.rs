@@ -142,7 +142,10 @@ impl SimWorld {
         } else {
             self.coverage.hit("late or duplicate response");
         }
-        Ok(())
+        match self.database_net.denied {
+            Some(attempt) => self.denied_and_stored(attempt),
+            None => Ok(()),
+        }
     }
 
     /// Runs the tasks of a node until each waits.
@@ -194,7 +197,11 @@ impl SimWorld {
                 result,
             } => {
                 if matches!(result, Err(AppendError::Unavailable(_))) {
-                    self.database_net.failed.insert(attempt);
+                    let net = &mut self.database_net;
+                    net.failed.insert(attempt);
+                    if net.stored.contains(&attempt) {
+                        net.denied = Some(attempt);
+                    }
                 }
                 if matches!(result, Err(AppendError::Conflict)) {
                     self.coverage.hit("conflict");
@@ -216,6 +223,8 @@ impl SimWorld {
         };
         let generation = database.generation;
         let net = &mut self.database_net;
+        net.sent += 1;
+        let sent = net.sent;
         let (short, long) = (net.rng.range(1, 8), net.rng.range(60, 300));
         let later = net.rng.range(100, 3_000);
         let is_lost = net.rng.percent(self.scenario.lost) && !self.healed;
@@ -229,6 +238,7 @@ impl SimWorld {
             statement,
             commit,
             generation,
+            sent,
             answers: true,
             has_read_flag: false,
         });
@@ -308,7 +318,7 @@ impl SimWorld {
                 }
                 Ok(Response::Moved(false))
             } else {
-                Ok(self.run_statement(&arrival.statement, arrival.commit)?)
+                Ok(self.run_statement(&arrival)?)
             }
         };
         if !arrival.answers {
@@ -334,9 +344,10 @@ impl SimWorld {
     /// Runs a statement on the primary, and checks what it stored.
     fn run_statement(
         &mut self,
-        statement: &Statement,
-        commit: Commit,
+        arrival: &QueryArrival,
     ) -> Result<Response, crate::check::BrokenPromise> {
+        const I2: &str = "I2 one writer per epoch";
+        let (statement, commit) = (&arrival.statement, arrival.commit);
         let Some(database) = &mut self.store.database else {
             return Ok(Response::Moved(false));
         };
@@ -347,6 +358,10 @@ impl SimWorld {
         let before = match statement {
             Statement::Copy(thread, ..) => Some((*thread, database.log(*thread).head)),
             Statement::Append(it) => Some((it.thread, database.log(it.thread).head)),
+            _ => None,
+        };
+        let former = match statement {
+            Statement::Copy(thread, ..) => database.row(*thread).and_then(|row| row.writer),
             _ => None,
         };
         let (response, changed) = database.run(self.now, statement, commit);
@@ -361,10 +376,32 @@ impl SimWorld {
                 format!("the head fell from {head} without a change of the primary"),
             )?;
         }
+        let process = (arrival.node, arrival.incarnation);
+        if former.is_some_and(|it| it.process != process && !database.is_sealed(it)) {
+            broken(I2, "a thread is taken from a node whose log is not sealed")?;
+        }
+        match statement {
+            Statement::Settle(thread)
+            | Statement::TakeUngathered(thread)
+            | Statement::Copy(thread, ..) => {
+                let net = &mut self.database_net;
+                net.settled.insert(*thread, net.sent);
+            }
+            Statement::Append(it) => {
+                let settled = self.database_net.settled.get(&it.thread);
+                if settled.is_some_and(|settled| arrival.sent < *settled) {
+                    broken(
+                        I2,
+                        "a statement from before a doubt was settled has an effect",
+                    )?;
+                }
+            }
+            _ => {}
+        }
         match statement {
             Statement::Batch(batch) => {
                 if sealed {
-                    broken("I2 one writer per epoch", "a sealed node log took a batch")?;
+                    broken(I2, "a sealed node log took a batch")?;
                 }
                 self.batch_is_stored(batch)?;
             }

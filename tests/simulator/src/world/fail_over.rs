@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::{Next, SimWorld};
 use crate::check::{Check, broken};
-use crate::fleet::{AppendStatement, Batch, Statement};
+use crate::fleet::{AppendStatement, NodeLogBatch, Statement};
 use crate::node::short;
 use crate::scenario::{FailOverMoment, PlannedFault};
 use crate::store::LogRow;
@@ -81,7 +81,7 @@ impl SimWorld {
     }
 
     /// Checks what a batch stored.
-    pub fn batch_is_stored(&mut self, batch: &Batch) -> Check {
+    pub fn batch_is_stored(&mut self, batch: &NodeLogBatch) -> Check {
         for row in batch.rows.iter() {
             self.attempt_is_stored(row.attempt)?;
             let (thread, seq) = (row.thread, row.row.record.seq);
@@ -129,12 +129,17 @@ impl SimWorld {
     fn attempt_is_stored(&mut self, attempt: u64) -> Check {
         self.database_net.stored.insert(attempt);
         if self.database_net.failed.contains(&attempt) {
-            return broken(
-                "I7 nothing is stored that failed",
-                format!("append {attempt} was reported as not stored, and is stored"),
-            );
+            return self.denied_and_stored(attempt);
         }
         Ok(())
+    }
+
+    /// Reports an append that is stored although its caller was told that nothing was.
+    pub fn denied_and_stored(&self, attempt: u64) -> Check {
+        broken(
+            "I7 nothing is stored that failed",
+            format!("append {attempt} was reported as not stored, and is stored"),
+        )
     }
 
     fn rows_are_stored(

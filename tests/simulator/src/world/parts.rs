@@ -106,6 +106,12 @@ pub struct DatabaseNet {
     pub failed: BTreeSet<u64>,
     /// Appends that are stored.
     pub stored: BTreeSet<u64>,
+    /// Number of statements so far.
+    pub sent: u64,
+    /// Number of statements when each thread was last taken, or a doubt about it settled.
+    pub settled: BTreeMap<usize, u64>,
+    /// An append that is stored, and was reported as one that is not.
+    pub denied: Option<u64>,
 }
 
 impl DatabaseNet {
@@ -118,6 +124,9 @@ impl DatabaseNet {
             attempts: 0,
             failed: BTreeSet::new(),
             stored: BTreeSet::new(),
+            sent: 0,
+            settled: BTreeMap::new(),
+            denied: None,
         }
     }
 }
@@ -132,10 +141,12 @@ pub struct QueryArrival {
     pub id: u64,
     /// Statement that was sent.
     pub statement: Statement,
-    /// What its commit waits for.
+    /// Condition that its commit waits for.
     pub commit: Commit,
     /// Number of changes of the primary when it was sent.
     pub generation: u64,
+    /// Number of statements that were sent before.
+    pub sent: u64,
     /// Whether the response arrives.
     pub answers: bool,
     /// Whether the server found the log not sealed before, for the bug that reads without a lock.
