@@ -185,8 +185,8 @@ pub const PROOFS: &[Proof] = &[
     ),
     proof(
         "simulator",
-        "200,000 simulated lives, then every planted bug within 10,000",
-        |it| simulator(&it.root, &it.cache),
+        "the next 200,000 simulated lives, then every planted bug within 10,000",
+        simulator,
     ),
     proof(
         "crash",
@@ -419,12 +419,22 @@ fn raddle_tests(root: &Path, cache: &Cache) -> Result<Run> {
         .minutes(60))
 }
 
-fn simulator(root: &Path, cache: &Cache) -> Result<()> {
-    for size in [
-        &["--seeds", "200000"][..],
-        &["--seeds", "10000", "--bug", "all"],
-    ] {
-        cargo(root)
+/// Runs the simulator. The file of its runs is in the checkout itself: an interrupted run goes on there,
+/// and each further one plays other seeds.
+fn simulator(context: &Context) -> Result<()> {
+    let results = context.checkout.join("tests/simulator/results.txt");
+    let version = repository::commit(&context.checkout)?;
+    let record = [
+        "--seeds".as_ref(),
+        "200000".as_ref(),
+        "--version".as_ref(),
+        version.as_ref(),
+        "--results".as_ref(),
+        results.as_os_str(),
+    ];
+    let bugs: [&OsStr; 4] = ["--seeds", "10000", "--bug", "all"].map(AsRef::as_ref);
+    for size in [&record[..], &bugs] {
+        cargo(&context.root)
             .args([
                 "run",
                 "--locked",
@@ -435,8 +445,8 @@ fn simulator(root: &Path, cache: &Cache) -> Result<()> {
                 "--",
             ])
             .args(size)
-            .env("CARGO_TARGET_DIR", cache.target())
-            .minutes(60)
+            .env("CARGO_TARGET_DIR", context.cache.target())
+            .minutes(180)
             .go()?;
     }
     Ok(())

@@ -40,6 +40,7 @@ pub fn commit(root: &Path) -> Result<String> {
         ".",
         ":(exclude)docs/proofs.json",
         ":(exclude)docs/promises.md",
+        ":(exclude)tests/simulator/results.txt",
     ])?;
     let mark = if changed.trim().is_empty() { "" } else { DIRTY };
     Ok(format!("{}{mark}", id.trim()))

@@ -45,6 +45,28 @@ pub enum Bug {
     TooManyRights,
     /// A change is written as a whole although the user dropped hunks of it.
     DroppedHunkWritten,
+    /// A node takes a thread without sealing the former node's log.
+    LogNotSealed,
+    /// A batch reads that its log is not sealed, and does not lock the row that a seal changes.
+    FlagReadWithoutLock,
+    /// A seal commits without waiting for the standby.
+    SealNotSynchronous,
+    /// Appends to a thread's rows that need not survive a loss of power do not wait for the standby.
+    CommitClassLeaked,
+    /// A statement without a response is taken for one that was not sent.
+    UnknownAsUnavailable,
+    /// The state of a thread is read from a replica.
+    HeadFromReplica,
+    /// Deltas are acknowledged before their batch is committed.
+    BatchBeforeCommit,
+    /// Batches that the database lost are not sent again.
+    LostBatchForgotten,
+    /// A statement that arrives after its doubt was settled has an effect.
+    LateStatement,
+    /// A doubt is settled by a read, which a change of the primary can contradict.
+    DoubtSettledByRead,
+    /// A subscriber reads on while the database lacks batches that were acknowledged.
+    LostTextNotRead,
 }
 
 #[cfg(feature = "planted")]
@@ -77,7 +99,7 @@ mod planted {
 
     impl Bug {
         /// Every bug, in declaration order.
-        pub const ALL: [Bug; 18] = [
+        pub const ALL: [Bug; 29] = [
             Bug::TwoWriters,
             Bug::ZombieAfterDeltas,
             Bug::NumberReused,
@@ -96,7 +118,23 @@ mod planted {
             Bug::YesForAll,
             Bug::TooManyRights,
             Bug::DroppedHunkWritten,
+            Bug::LogNotSealed,
+            Bug::FlagReadWithoutLock,
+            Bug::SealNotSynchronous,
+            Bug::CommitClassLeaked,
+            Bug::UnknownAsUnavailable,
+            Bug::HeadFromReplica,
+            Bug::BatchBeforeCommit,
+            Bug::LostBatchForgotten,
+            Bug::LateStatement,
+            Bug::DoubtSettledByRead,
+            Bug::LostTextNotRead,
         ];
+
+        /// Whether this is a bug of the fleet's journal, which only seeds of a fleet can show.
+        pub fn is_of_fleet(self) -> bool {
+            self >= Bug::LogNotSealed
+        }
 
         /// Whether this bug is planted now.
         pub fn is_planted(self) -> bool {

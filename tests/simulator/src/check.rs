@@ -6,6 +6,7 @@
 
 pub mod context;
 pub mod ending;
+mod fail_over;
 mod hunks;
 mod power;
 pub mod rejoin;
@@ -70,6 +71,8 @@ pub struct Oracle {
     pub announced: BTreeMap<Seq, Rc<Record>>,
     /// Numbers that were stored and lost.
     pub lost: BTreeSet<Seq>,
+    /// Deltas that were acknowledged, and that no reader finds at present.
+    missing: BTreeMap<Seq, Rc<LogRow>>,
     /// Expected notifications of records, for runs that compare them.
     expected: Option<BTreeMap<Seq, Vec<Notification>>>,
     /// Turns and their first records.
@@ -139,6 +142,7 @@ impl Oracle {
                 expected.insert(row.record.seq, notifications);
             }
         }
+        self.follow_missing(rows);
         self.i4_withdrawn_with_their_items(rows)?;
         context::well_formed(self, rows)
     }
@@ -353,6 +357,7 @@ impl Oracle {
                     format!("{seq} is announced otherwise than it is stored"),
                 );
             }
+            None if self.is_missing(seq).map(|it| &it.record) == Some(&announcement.record) => {}
             None => return broken(I6, format!("{seq} is announced and not stored")),
         }
         if let Some(expected) = self.expected.as_ref().and_then(|all| all.get(&seq))

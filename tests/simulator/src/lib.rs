@@ -8,6 +8,7 @@ pub mod check;
 pub mod client;
 pub mod coverage;
 pub mod hash;
+pub mod results;
 pub mod scenario;
 pub mod script;
 pub mod store;
@@ -15,6 +16,7 @@ pub mod world;
 
 mod client_request;
 mod client_view;
+mod fleet;
 mod hunks;
 mod node;
 mod run;

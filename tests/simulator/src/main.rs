@@ -5,6 +5,8 @@
     reason = "a developer's command speaks on stdout; it carries no wire"
 )]
 
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +16,8 @@ use anyhow::{Result, bail};
 use clap::Parser;
 use raddle_core::Bug;
 use simulator::coverage::{Coverage, RARE, REQUIRED};
-use simulator::scenario::Scenario;
+use simulator::results::ResultsFile;
+use simulator::scenario::{Medium, Scenario};
 use simulator::{check::BrokenPromise, isolated, play, shrink};
 
 /// Tries to break the core, by seed and in virtual time.
@@ -35,6 +38,16 @@ struct SimulatorArgs {
     /// Print the first seeds that reach this situation, as the counters name it.
     #[arg(long)]
     reaching: Option<String>,
+    /// Continue after the seeds that this file has, up to the next multiple of `--seeds`, and record
+    /// in it what was played.
+    #[arg(long, requires = "version")]
+    results: Option<PathBuf>,
+    /// Version that is recorded with `--results`.
+    #[arg(long)]
+    version: Option<String>,
+    /// Play only seeds of a fleet.
+    #[arg(long)]
+    fleet: bool,
     /// Print the trace, with `--seed`.
     #[arg(long)]
     trace: bool,
@@ -46,11 +59,23 @@ struct SimulatorArgs {
     counters: bool,
 }
 
+impl SimulatorArgs {
+    fn range(&self) -> Range<u64> {
+        self.from..self.from + self.seeds
+    }
+}
+
 /// Number of threads of the process that play seeds.
 const PLAYERS: u64 = 2;
 
 /// Interval of the seeds that are played twice, and must have the same result.
 const TWICE_EVERY: u64 = 10;
+
+/// Number of seeds after which a result is recorded.
+const RECORD_EVERY: u64 = 10_000;
+
+/// Number of failing seeds after which a run ends.
+const FAILURES_MAX: usize = 5;
 
 /// Least number of times per 10,000 seeds of full size that every required situation must occur.
 const REACH_PER_TEN_THOUSAND: u64 = 100;
@@ -138,8 +163,22 @@ struct SeedCounters {
     played: u64,
 }
 
-fn many(arguments: &SimulatorArgs, bug: Option<Bug>, failures_max: usize) -> SeedCounters {
-    let next = AtomicU64::new(arguments.from);
+impl SeedCounters {
+    fn add(&mut self, mut other: Self) {
+        self.failures.append(&mut other.failures);
+        self.coverage.add(&other.coverage);
+        self.ms += other.ms;
+        self.played += other.played;
+    }
+}
+
+fn many(
+    arguments: &SimulatorArgs,
+    seeds: Range<u64>,
+    bug: Option<Bug>,
+    failures_max: usize,
+) -> SeedCounters {
+    let next = AtomicU64::new(seeds.start);
     let enough = AtomicBool::new(false);
     let counters = Mutex::new(SeedCounters::default());
     let player = || {
@@ -147,10 +186,13 @@ fn many(arguments: &SimulatorArgs, bug: Option<Bug>, failures_max: usize) -> See
         let mut mine = SeedCounters::default();
         while !enough.load(Ordering::Relaxed) {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= arguments.from + arguments.seeds {
+            if seed >= seeds.end {
                 break;
             }
             let scenario = Scenario::of(seed);
+            if arguments.fleet && scenario.medium != Medium::Fleet {
+                continue;
+            }
             let outcome = play(&scenario, false);
             mine.coverage.add(&outcome.coverage);
             mine.ms += outcome.ms;
@@ -175,10 +217,7 @@ fn many(arguments: &SimulatorArgs, bug: Option<Bug>, failures_max: usize) -> See
             }
         }
         if let Ok(mut counters) = counters.lock() {
-            counters.failures.append(&mut mine.failures);
-            counters.coverage.add(&mine.coverage);
-            counters.ms += mine.ms;
-            counters.played += mine.played;
+            counters.add(mine);
         }
     };
     std::thread::scope(|scope| {
@@ -193,7 +232,10 @@ fn many(arguments: &SimulatorArgs, bug: Option<Bug>, failures_max: usize) -> See
 
 fn clean(arguments: &SimulatorArgs) -> Result<ExitCode> {
     let begun = Instant::now();
-    let counters = many(arguments, None, 5);
+    let counters = match &arguments.results {
+        Some(path) => record(path, arguments)?,
+        None => many(arguments, arguments.range(), None, FAILURES_MAX),
+    };
     let seconds = begun.elapsed().as_secs_f64();
     for (seed, broken) in &counters.failures {
         println!("seed {seed}: {}: {}", broken.promise, broken.how);
@@ -213,7 +255,7 @@ fn clean(arguments: &SimulatorArgs) -> Result<ExitCode> {
         counters.ms as f64 / 3.6e6,
         counters.failures.len()
     );
-    let least = arguments.seeds * REACH_PER_TEN_THOUSAND / 10_000;
+    let least = counters.played * REACH_PER_TEN_THOUSAND / 10_000;
     let below = counters.coverage.below(least);
     for (what, count) in &below {
         println!("reached too rarely: {what}, {count} times instead of {least}");
@@ -221,8 +263,26 @@ fn clean(arguments: &SimulatorArgs) -> Result<ExitCode> {
     Ok(code(counters.failures.is_empty() && below.is_empty()))
 }
 
+/// Plays the next seeds of the file of results, and records them.
+fn record(path: &Path, arguments: &SimulatorArgs) -> Result<SeedCounters> {
+    let version = arguments.version.as_deref().unwrap_or_default();
+    let mut file = ResultsFile::open(path)?;
+    let mut seeds = file.next(arguments.seeds);
+    let mut all = SeedCounters::default();
+    while !seeds.is_empty() && all.failures.is_empty() {
+        let to = seeds.end.min(seeds.start + RECORD_EVERY);
+        let counters = many(arguments, seeds.start..to, None, FAILURES_MAX);
+        file.add(seeds.start, to, version, counters.failures.len() as u64)?;
+        all.add(counters);
+        seeds.start = to;
+    }
+    let (played, broken) = file.sum();
+    println!("figure: {played} seeds in all runs, {broken} broken promises");
+    Ok(all)
+}
+
 fn caught(bug: Bug, arguments: &SimulatorArgs) -> bool {
-    let counters = many(arguments, Some(bug), 1);
+    let counters = many(arguments, arguments.range(), Some(bug), 1);
     match counters.failures.first() {
         Some((seed, broken)) => {
             println!(

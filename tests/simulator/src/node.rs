@@ -2,8 +2,11 @@
 
 mod append;
 mod catch_up;
+mod fleet;
 mod open;
 mod outgoing;
+
+pub(crate) use append::short;
 
 use raddle_core::{
     Command, CommandOutcome, Envelope, IdempotentRequest, Refusal, Step, Token, TurnId, WriterEnd,
@@ -20,7 +23,11 @@ impl SimWorld {
     pub fn at_node(&mut self, node: usize, it: AtNode) -> Check {
         match it {
             AtNode::Granted(thread, epoch) => self.granted(thread, node, epoch),
-            AtNode::Read(thread, epoch) => self.open(thread, node, epoch),
+            AtNode::Read(thread, epoch) => self.open(thread, node, epoch, None),
+            AtNode::Taken(thread, epoch, folded, result) => {
+                self.taken(thread, node, epoch, folded, result)
+            }
+            AtNode::Answered(id, answer) => self.answered(node, id, answer),
             AtNode::Renew(thread, opening) => self.renew(thread, node, opening),
             AtNode::Drive(thread, opening) => {
                 if let Some(live) = self.live(thread, node, opening) {

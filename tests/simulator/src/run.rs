@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::check::{BrokenPromise, Check, broken};
 use crate::coverage::Coverage;
 use crate::hash::Hash;
-use crate::scenario::{PlannedFault, Scenario};
+use crate::scenario::{Medium, PlannedFault, Scenario};
 use crate::world::SimWorld;
 
 /// Result of a run.
@@ -53,7 +53,9 @@ pub fn isolated(scenario: &Scenario) -> Check {
     let power = |fault: &(u64, PlannedFault)| matches!(fault.1, PlannedFault::PowerCut { .. });
     // After a power cut, records may survive because another thread was synced, so those runs are
     // left out.
-    if scenario.threads < 2 || scenario.forks || scenario.faults.iter().any(power) {
+    // A node log is one for all threads of its node.
+    let is_fleet = scenario.medium == Medium::Fleet;
+    if scenario.threads < 2 || scenario.forks || is_fleet || scenario.faults.iter().any(power) {
         return Ok(());
     }
     raddle_core::small_bounds(true);

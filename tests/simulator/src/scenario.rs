@@ -3,6 +3,9 @@
 
 use support::Rng;
 
+/// First seed of which a third are of a fleet. Seeds below keep the runs that they were recorded with.
+pub const FLEET_SEEDS: u64 = 1_000;
+
 /// Parameters of one run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -46,6 +49,8 @@ pub enum Medium {
     /// One file for each thread, synced separately.
     Apart,
     /// A replicated log: acknowledged records stay, whichever machine loses power.
+    Replicated,
+    /// A database with a standby, and on each node a log of its own for deltas.
     Fleet,
 }
 
@@ -113,6 +118,28 @@ pub enum PlannedFault {
         /// Duration of the fault in milliseconds.
         ms: u64,
     },
+    /// The standby becomes the primary of the database.
+    FailOver {
+        /// Time without a primary in milliseconds.
+        ms: u64,
+        /// Percentage of the recent commits without a standby that reach it nevertheless.
+        kept_percent: u64,
+        /// Nodes, as bits, that still reach the former primary, which does not know that it is one.
+        former_of: u64,
+        /// Time for which they reach it, in milliseconds.
+        former_ms: u64,
+        /// Condition that the fault waits for.
+        moment: FailOverMoment,
+    },
+    /// A node's connections to the database carry nothing in one direction.
+    Partition {
+        /// Index of the node.
+        node: usize,
+        /// Duration of the fault in milliseconds.
+        ms: u64,
+        /// Whether statements arrive, and the responses do not.
+        answers_lost: bool,
+    },
     /// A thread's lease counts as expired although its owner is alive.
     LeaseLost {
         /// Index of the thread.
@@ -131,6 +158,17 @@ pub enum Moment {
     Appending,
 }
 
+/// Condition that a change of the primary waits for once its time has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailOverMoment {
+    /// No condition: at once.
+    Now,
+    /// The standby may not have a batch.
+    UnreplicatedBatch,
+    /// A node log was just sealed.
+    Sealed,
+}
+
 impl PlannedFault {
     /// Name among the coverage counters.
     pub fn name(&self) -> &'static str {
@@ -144,6 +182,8 @@ impl PlannedFault {
             Self::Full { .. } => "fault full",
             Self::ReadOnly { .. } => "fault read-only",
             Self::LeaseLost { .. } => "fault lease lost",
+            Self::FailOver { .. } => "fault fail-over",
+            Self::Partition { .. } => "fault partition",
         }
     }
 }
@@ -164,8 +204,10 @@ impl Scenario {
             commands: u32::try_from(rng.below(14)).unwrap_or(0),
             heal_at,
             medium: match rng.below(100) {
-                0..=14 => Medium::Fleet,
-                15..=34 => Medium::Apart,
+                0..=32 if seed >= FLEET_SEEDS => Medium::Fleet,
+                33..=47 if seed >= FLEET_SEEDS => Medium::Apart,
+                0..=14 if seed < FLEET_SEEDS => Medium::Replicated,
+                15..=34 if seed < FLEET_SEEDS => Medium::Apart,
                 _ => Medium::Local,
             },
             lost: [0, 0, 1, 3, 8][rng.index(5)],
@@ -199,6 +241,13 @@ impl Scenario {
                         .faults
                         .push((at, PlannedFault::Kill { node, ms: 50 }));
                 }
+            }
+        }
+        if scenario.medium == Medium::Fleet {
+            let mut rng = Rng::for_purpose(seed, 2);
+            for _ in 0..rng.below(6) {
+                let at = rng.range(50, heal_at);
+                scenario.faults.push((at, fleet_fault(&mut rng, nodes)));
             }
         }
         scenario.faults.sort_by_key(|(at, _)| *at);
@@ -255,6 +304,29 @@ impl Scenario {
             });
         }
         all
+    }
+}
+
+fn fleet_fault(rng: &mut Rng, nodes: usize) -> PlannedFault {
+    if rng.percent(35) {
+        return PlannedFault::Partition {
+            node: rng.index(nodes),
+            ms: rng.range(100, 5_000),
+            answers_lost: rng.percent(50),
+        };
+    }
+    let has_former = rng.percent(40);
+    PlannedFault::FailOver {
+        ms: [0, 0, 50, 800][rng.index(4)],
+        kept_percent: rng.below(101),
+        former_of: if has_former { rng.below(8) } else { 0 },
+        former_ms: rng.range(50, 3_000),
+        moment: [
+            FailOverMoment::Now,
+            FailOverMoment::UnreplicatedBatch,
+            FailOverMoment::UnreplicatedBatch,
+            FailOverMoment::Sealed,
+        ][rng.index(4)],
     }
 }
 

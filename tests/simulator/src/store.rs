@@ -7,6 +7,7 @@ use raddle_core::ports::AppendError;
 use raddle_core::{Base, Bug, Class, Record, RecordBody, Seq, Tail, Thread};
 use support::Rng;
 
+use crate::fleet::{Commit, Database, Statement};
 use crate::scenario::Medium;
 
 /// A record as it is stored in the log.
@@ -68,6 +69,8 @@ pub struct Store {
     synced: Vec<Log>,
     /// Transactions since the last sync.
     unsynced: Vec<Transaction>,
+    /// Database in place of all this.
+    pub database: Option<Database>,
 }
 
 impl Store {
@@ -78,11 +81,15 @@ impl Store {
             logs: vec![Log::default(); threads],
             synced: vec![Log::default(); threads],
             unsynced: Vec::new(),
+            database: (medium == Medium::Fleet).then(|| Database::new(threads)),
         }
     }
 
     /// Adds an empty log and returns its index.
     pub fn add(&mut self) -> usize {
+        if let Some(database) = &mut self.database {
+            database.add();
+        }
         self.logs.push(Log::default());
         self.synced.push(Log::default());
         self.logs.len() - 1
@@ -90,7 +97,10 @@ impl Store {
 
     /// Returns the log of a thread.
     pub fn log(&self, thread: usize) -> &Log {
-        &self.logs[thread]
+        match &self.database {
+            Some(database) => database.log(thread),
+            None => &self.logs[thread],
+        }
     }
 
     /// Appends if the head is where the writer expects it; returns the rows that were written.
@@ -107,7 +117,7 @@ impl Store {
         }
         let written: Vec<Rc<LogRow>> = append.records.iter().map(LogRow::of).collect();
         rows.extend(written.iter().cloned());
-        let synced = append.class == Class::Power || self.medium == Medium::Fleet;
+        let synced = append.class == Class::Power || self.medium == Medium::Replicated;
         self.commit(
             Transaction::Append {
                 thread: append.thread,
@@ -119,9 +129,14 @@ impl Store {
     }
 
     /// Stores a snapshot, which need not be durable.
-    pub fn save_base(&mut self, thread: usize, base: &Base) {
+    pub fn save_base(&mut self, now: u64, thread: usize, base: Box<Base>) {
+        if let Some(database) = &mut self.database {
+            let statement = Statement::SaveBase(thread, Rc::from(base));
+            database.run(now, &statement, Commit::Nothing);
+            return;
+        }
         let head = base.thread.head();
-        let json = serde_json::to_string(base).unwrap_or_default();
+        let json = serde_json::to_string(&base).unwrap_or_default();
         // A late snapshot of a former owner says nothing about what is stored now.
         if head <= self.logs[thread].head {
             let base = Rc::new((head, json));
@@ -130,7 +145,11 @@ impl Store {
     }
 
     /// Removes the log of a thread.
-    pub fn delete(&mut self, thread: usize) {
+    pub fn delete(&mut self, now: u64, thread: usize) {
+        if let Some(database) = &mut self.database {
+            database.run(now, &Statement::Delete(thread), Commit::Standby);
+            return;
+        }
         self.commit(Transaction::Delete { thread }, true);
     }
 
@@ -196,9 +215,7 @@ impl Transaction {
             }
             Self::Delete { thread } => {
                 // The head stays, so that no former owner can write the thread again.
-                let log = &mut logs[*thread];
-                log.rows.clear();
-                log.bases.clear();
+                logs[*thread].clear();
             }
         }
     }
@@ -228,7 +245,21 @@ impl Log {
         }
     }
 
-    fn extend(&mut self, rows: &[Rc<LogRow>]) {
+    /// Adds a snapshot.
+    pub fn save_base(&mut self, base: &Base) {
+        let json = serde_json::to_string(base).unwrap_or_default();
+        self.bases.push(Rc::new((base.thread.head(), json)));
+        self.bases.sort_by_key(|base| base.0);
+    }
+
+    /// Removes everything but the head.
+    pub fn clear(&mut self) {
+        self.rows.clear();
+        self.bases.clear();
+    }
+
+    /// Appends rows. Deltas of items that they settle are removed.
+    pub fn extend(&mut self, rows: &[Rc<LogRow>]) {
         for row in rows {
             if let RecordBody::Event(event) = &row.record.body
                 && let Some(item) = event.settles()
@@ -284,7 +315,8 @@ impl Log {
 }
 
 impl LogRow {
-    fn of(record: &Record) -> Rc<Self> {
+    /// Creates the row of a record.
+    pub fn of(record: &Record) -> Rc<Self> {
         Rc::new(Self {
             record: record.clone(),
             json: serde_json::to_string(record).unwrap_or_default(),

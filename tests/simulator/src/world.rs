@@ -1,5 +1,6 @@
 //! The simulated world: virtual time, a queue of events, and all parts.
 
+mod fail_over;
 mod fault;
 mod parts;
 
@@ -42,6 +43,8 @@ pub struct SimWorld {
     pub nodes: Vec<SimNode>,
     /// Threads, each with all of its own state.
     pub threads: Vec<SimThread>,
+    /// State of the connections to the database.
+    pub database_net: DatabaseNet,
     /// Situations that were reached.
     pub coverage: Coverage,
     /// Hash of everything that happened, in order.
@@ -63,6 +66,7 @@ impl SimWorld {
             store,
             nodes: Vec::new(),
             threads: Vec::new(),
+            database_net: DatabaseNet::new(scenario.seed),
             coverage: Coverage::default(),
             trace: Hash::default(),
             lines: keeps_lines.then(Vec::new),
@@ -72,6 +76,9 @@ impl SimWorld {
                 alive: true,
                 ..SimNode::default()
             });
+        }
+        for node in 0..scenario.nodes {
+            world.start_journal(node);
         }
         for thread in 0..scenario.threads {
             world.add_lane(thread);
@@ -194,6 +201,15 @@ impl SimWorld {
                 self.at_node(node, at_node)
             }
             Next::Arrive(arrival) => self.arrive(*arrival),
+            Next::Query(arrival) => self.query_arrives(*arrival),
+            Next::EndFormer(generation) => {
+                self.end_former(generation);
+                Ok(())
+            }
+            Next::AskHead(thread, node, opening) if self.store.database.is_some() => {
+                self.read_head(thread, node, opening);
+                Ok(())
+            }
             Next::AskHead(thread, node, opening) => {
                 let head = match self.store_fault(thread) {
                     Some(StoreFault::Unavailable) => None,
@@ -205,12 +221,12 @@ impl SimWorld {
             }
             Next::SaveBase(thread, base) => {
                 if self.store_fault(thread).is_none() && !self.threads[thread].removed {
-                    self.store.save_base(thread, &base);
+                    self.store.save_base(self.now, thread, base);
                 }
                 Ok(())
             }
             Next::Remove(thread) => {
-                self.store.delete(thread);
+                self.store.delete(self.now, thread);
                 self.threads[thread].removed = true;
                 Ok(())
             }

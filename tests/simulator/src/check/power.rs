@@ -15,6 +15,7 @@ impl Oracle {
         let before = std::mem::replace(self, Self::new(self.expected.is_some()));
         self.announced = before.announced;
         self.lost = before.lost;
+        self.missing = before.missing;
         self.known_turns = before.known_turns;
         self.writer = before.writer;
         self.epochs = before.epochs;

@@ -3,7 +3,6 @@
 use raddle_core::ports::{AppendError, ends_for_lack_of_space};
 use raddle_core::{Epoch, Event, Failure, FailureKind, Record, RecordBody, Seq};
 
-use super::open::identity;
 use crate::check::{Check, broken};
 use crate::store::Append;
 use crate::world::{Arrival, AtNode, Next, SimWorld, StoreFault};
@@ -11,6 +10,9 @@ use crate::world::{Arrival, AtNode, Next, SimWorld, StoreFault};
 impl SimWorld {
     /// Sends an append. It, or its response, may be lost.
     pub(super) fn send(&mut self, node: usize, opening: u64, append: Append) {
+        if self.store.database.is_some() {
+            return self.send_to_database(node, opening, append);
+        }
         let sim_thread = &mut self.threads[append.thread];
         let thread = append.thread;
         // Barriers are few, and their outcome matters most.
@@ -164,7 +166,11 @@ impl SimWorld {
         live.tools.clear();
         live.wake = None;
         let failure = Failure::new(FailureKind::StorageFull, "no room");
-        let me = identity(node, live.epoch);
+        let epoch = live.epoch;
+        let me = self.identity(node, epoch);
+        let Some(live) = self.nodes[node].live.get_mut(&thread) else {
+            return false;
+        };
         live.owner.fail_turn(opened, me, failure, now, tail);
         self.trace_line(|| format!("thread {thread}: node {node} fails its turn for lack of room"));
         true
@@ -212,18 +218,18 @@ impl SimWorld {
 }
 
 /// Whether an append may use the store's reserve, and that is still there.
-fn uses_reserve(append: &Append) -> bool {
+pub(super) fn uses_reserve(append: &Append) -> bool {
     ends_for_lack_of_space(&append.records) && !append.after.0.is_multiple_of(4)
 }
 
-fn is_barrier(record: &Record) -> bool {
+pub(super) fn is_barrier(record: &Record) -> bool {
     match &record.body {
         RecordBody::Event(event) => matches!(**event, Event::Owned(_)),
         RecordBody::Delta(_) => false,
     }
 }
 
-fn short(body: &RecordBody) -> String {
+pub(crate) fn short(body: &RecordBody) -> String {
     let mut text = format!("{body:?}");
     if let Some((cut, _)) = text.char_indices().nth(150) {
         text.truncate(cut);

@@ -38,6 +38,13 @@ impl SimWorld {
         if live.subscribers.get(&client).is_some_and(newer) {
             return Ok(());
         }
+        if !self.covers(thread, node, stored) {
+            self.send_to_client(thread, client, link, ToClient::Closed);
+            return Ok(());
+        }
+        let Some(live) = self.nodes[node].live.get_mut(&thread) else {
+            return Ok(());
+        };
         let whole = cursor.is_none() || start.cursor == CursorStatus::Expired;
         let log = self.store.log(thread);
         let now = live.owner.thread();
@@ -47,7 +54,12 @@ impl SimWorld {
             .insert(client, SimSubscriber { link, reader });
         let sim_thread = &self.threads[thread];
         if let Some(cursor) = cursor {
-            if !sim_thread.removed {
+            // A former owner on a fleet does not know what was lost; the newest one does.
+            let is_newest = sim_thread
+                .oracle
+                .writer
+                .is_some_and(|(writer, _)| writer == (node, opening));
+            if !sim_thread.removed && (is_newest || self.store.database.is_none()) {
                 rejoin::i1_cursor(&sim_thread.oracle, log, stored, cursor, start.cursor)?;
             }
             self.coverage.hit(match start.cursor {
@@ -106,6 +118,13 @@ impl SimWorld {
     ) -> Check {
         const PAGE: usize = 6;
         if self.store_fault(thread) == Some(StoreFault::Unavailable) {
+            self.push_node(50, node, AtNode::CatchUp(thread, opening, client, link));
+            return Ok(());
+        }
+        let Some(stored) = self.live(thread, node, opening).map(|it| it.owner.stored()) else {
+            return Ok(());
+        };
+        if !self.covers(thread, node, stored) {
             self.push_node(50, node, AtNode::CatchUp(thread, opening, client, link));
             return Ok(());
         }

@@ -74,7 +74,13 @@ impl SimWorld {
     }
 
     /// Takes ownership of a thread that has been read.
-    pub(super) fn open(&mut self, thread: usize, node: usize, epoch: Epoch) -> Check {
+    pub(super) fn open(
+        &mut self,
+        thread: usize,
+        node: usize,
+        epoch: Epoch,
+        taken: Option<Seq>,
+    ) -> Check {
         if self.nodes[node].live.contains_key(&thread) {
             return Ok(());
         }
@@ -92,14 +98,18 @@ impl SimWorld {
             }
             return Ok(());
         }
+        if taken.is_none() && self.take(thread, node, epoch) {
+            return Ok(());
+        }
         let now = self.clock(node);
         let log = self.store.log(thread);
-        let me = identity(node, epoch);
+        let me = self.identity(node, epoch);
         let owner = if log.is_empty() && log.head == Seq::ZERO {
             ThreadWriter::start(thread_started(self.threads[thread].id), me, now)
         } else {
             self.threads[thread].oracle.i8_opens_alike(log)?;
-            let ((opened, tail), head) = (log.open(log.head), log.head);
+            let head = taken.unwrap_or(log.head);
+            let (opened, tail) = log.open(head);
             if log.bases() > 0 {
                 self.coverage.hit("opened from a base");
             }
@@ -209,7 +219,7 @@ impl SimWorld {
             settings: source.settings().clone(),
             ephemeral: false,
         };
-        let me = identity(node, epoch);
+        let me = self.identity(node, epoch);
         let owner = ThreadWriter::fork(source, forked, me, self.clock(node));
         self.install(new, node, epoch, owner, copy);
         let opening = self.threads[new].openings;
@@ -293,14 +303,21 @@ fn thread_started(thread: ThreadId) -> ThreadStarted {
 
 /// Returns a node's identity for its threads. Every third node interrupts the turns of dead owners,
 /// as a child of an editor does.
-pub(super) fn identity(node: usize, epoch: Epoch) -> raddle_core::WriterNode {
-    raddle_core::WriterNode {
-        name: format!("node{node}"),
-        epoch,
-        recovery: if node % 3 == 2 {
-            Recovery::Interrupt
-        } else {
-            Recovery::Continue
-        },
+impl SimWorld {
+    pub(super) fn identity(&self, node: usize, epoch: Epoch) -> raddle_core::WriterNode {
+        // A database compares the name, so each process has one of its own.
+        let name = match self.store.database {
+            Some(_) => format!("node{node}.{}", self.nodes[node].incarnation),
+            None => format!("node{node}"),
+        };
+        raddle_core::WriterNode {
+            name,
+            epoch,
+            recovery: if node % 3 == 2 {
+                Recovery::Interrupt
+            } else {
+                Recovery::Continue
+            },
+        }
     }
 }

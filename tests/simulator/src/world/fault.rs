@@ -56,6 +56,20 @@ impl SimWorld {
             PlannedFault::ReadOnly { thread, ms } => {
                 self.set_store_fault(thread, StoreFault::ReadOnly, ms)
             }
+            PlannedFault::FailOver { .. } => {
+                happened = self.fail_over(fault)?;
+                if !happened {
+                    self.push(2, Next::Fault(fault.clone()));
+                }
+            }
+            PlannedFault::Partition {
+                node,
+                ms,
+                answers_lost,
+            } => {
+                let until = self.now + ms;
+                self.nodes[node % nodes].partition = Some((until, answers_lost));
+            }
             PlannedFault::LeaseLost { thread } => {
                 if let Some(sim_thread) = self.threads.get_mut(thread) {
                     sim_thread.lease.until = self.now;
@@ -108,6 +122,7 @@ impl SimWorld {
                 sim_thread.lease.until = self.now;
             }
         }
+        self.start_journal(node);
         self.push(ms, Next::Up(node));
         self.close_connections(dead);
         true
@@ -156,7 +171,7 @@ impl SimWorld {
         for node in 0..self.nodes.len() {
             self.kill(node, ms);
         }
-        if self.scenario.medium == Medium::Fleet {
+        if matches!(self.scenario.medium, Medium::Replicated | Medium::Fleet) {
             return Ok(());
         }
         // Writes that were under way never reach the disk.
@@ -226,7 +241,10 @@ impl SimWorld {
             let incarnation = self.nodes[node].incarnation;
             self.resume(node, incarnation);
             self.nodes[node].alive = true;
+            self.nodes[node].partition = None;
         }
+        self.database_net.down_until = self.now;
+        self.database_net.former_of = 0;
         for sim_thread in &mut self.threads {
             sim_thread.store_fault = None;
             sim_thread.turns_left = 0;

@@ -1,6 +1,6 @@
 //! Parts of the simulated world.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use raddle_core::ports::AppendError;
@@ -11,6 +11,7 @@ use support::Rng;
 
 use crate::check::Oracle;
 use crate::client::{ClientRequest, Link, SimClient, ToClient, ToNode};
+use crate::fleet::{Commit, NodeJournal, QueryFailure, Response, Statement, Task};
 use crate::scenario::PlannedFault;
 use crate::store::{Append, LogRow};
 
@@ -81,6 +82,75 @@ pub struct SimNode {
     pub live: BTreeMap<usize, OpenThread>,
     /// Threads that it is opening, with the waiting clients.
     pub pending_opens: BTreeMap<usize, Vec<OpenWaiter>>,
+    /// Journal of its process, on a database.
+    pub journal: Option<Rc<NodeJournal>>,
+    /// Tasks of the journal.
+    pub tasks: Vec<Task>,
+    /// Time until which its connections to the database carry nothing in one direction, and whether
+    /// it is the one of the responses.
+    pub partition: Option<(u64, bool)>,
+}
+
+/// State of the connections to the database.
+#[derive(Debug)]
+pub struct DatabaseNet {
+    /// Source of its randomness.
+    pub rng: Rng,
+    /// Time until which there is no primary.
+    pub down_until: u64,
+    /// Nodes, as bits, that still reach the former primary.
+    pub former_of: u64,
+    /// Number of appends so far.
+    pub attempts: u64,
+    /// Appends of which the caller knows that nothing was stored.
+    pub failed: BTreeSet<u64>,
+    /// Appends that are stored.
+    pub stored: BTreeSet<u64>,
+    /// Number of statements so far.
+    pub sent: u64,
+    /// Number of statements when each thread was last taken, or a doubt about it settled.
+    pub settled: BTreeMap<usize, u64>,
+    /// An append that is stored, and was reported as one that is not.
+    pub denied: Option<u64>,
+}
+
+impl DatabaseNet {
+    /// Creates the connections of a run.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            rng: Rng::for_purpose(seed, 50),
+            down_until: 0,
+            former_of: 0,
+            attempts: 0,
+            failed: BTreeSet::new(),
+            stored: BTreeSet::new(),
+            sent: 0,
+            settled: BTreeMap::new(),
+            denied: None,
+        }
+    }
+}
+
+/// A statement under way.
+pub struct QueryArrival {
+    /// Index of the sending node.
+    pub node: usize,
+    /// Incarnation of that node.
+    pub incarnation: u64,
+    /// Number of the statement at that node.
+    pub id: u64,
+    /// Statement that was sent.
+    pub statement: Statement,
+    /// Condition that its commit waits for.
+    pub commit: Commit,
+    /// Number of changes of the primary when it was sent.
+    pub generation: u64,
+    /// Number of statements that were sent before.
+    pub sent: u64,
+    /// Whether the response arrives.
+    pub answers: bool,
+    /// Whether the server found the log not sealed before, for the bug that reads without a lock.
+    pub has_read_flag: bool,
 }
 
 /// A client that waits for a thread to be opened.
@@ -174,6 +244,10 @@ pub enum Next {
     Node(usize, u64, AtNode),
     /// An append arrives at the store.
     Arrive(Box<Arrival>),
+    /// A statement arrives at the database.
+    Query(Box<QueryArrival>),
+    /// The former primary, of this number of changes, ends.
+    EndFormer(u64),
     /// A read of the head arrives at the store.
     AskHead(usize, usize, u64),
     /// A snapshot arrives at the store.
@@ -206,6 +280,10 @@ pub enum AtNode {
     Granted(usize, Epoch),
     /// A thread has been read.
     Read(usize, Epoch),
+    /// A thread was taken after it had been folded up to a record. Has the head.
+    Taken(usize, Epoch, Seq, Result<Seq, QueryFailure>),
+    /// A response of the database to a statement, or a timer.
+    Answered(u64, Result<Response, QueryFailure>),
     /// A lease is to be renewed.
     Renew(usize, u64),
     /// A thread's writer takes its next steps.

@@ -1,6 +1,6 @@
 //! Without a planted bug no promise breaks, and the same seed gives the same run.
 
-use simulator::scenario::Scenario;
+use simulator::scenario::{FLEET_SEEDS, Medium, Scenario};
 use simulator::{isolated, play};
 
 fn check(seed: u64) {
@@ -19,8 +19,17 @@ fn five_hundred_seeds_keep_every_promise() {
 }
 
 #[test]
+fn two_hundred_seeds_of_a_fleet_keep_every_promise() {
+    let seeds = FLEET_SEEDS..;
+    let fleet = seeds.filter(|seed| Scenario::of(*seed).medium == Medium::Fleet);
+    for seed in fleet.take(200) {
+        check(seed);
+    }
+}
+
+#[test]
 fn a_seed_is_always_the_same_run() {
-    for seed in 0..100 {
+    for seed in (0..100).chain(FLEET_SEEDS..FLEET_SEEDS + 100) {
         let scenario = Scenario::of(seed);
         let traces = [play(&scenario, false).trace, play(&scenario, false).trace];
         assert_eq!(traces[0], traces[1], "seed {seed}");

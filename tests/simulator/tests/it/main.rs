@@ -2,4 +2,5 @@
 
 mod bugs;
 mod clean;
+mod results;
 mod seeds;
