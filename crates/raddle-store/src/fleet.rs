@@ -36,6 +36,7 @@ mod state_cache;
 mod statement;
 mod summary_row;
 mod take;
+mod text_index;
 mod thread_state;
 mod tls;
 
@@ -48,11 +49,12 @@ use raddle_core::ports::{
 };
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use connections::Connections;
 use node_log::NodeLog;
 use state_cache::StateCache;
+use text_index::IndexSignal;
 
 pub use options::FleetOptions;
 pub use report::DatabaseReport;
@@ -61,8 +63,8 @@ pub use report::DatabaseReport;
 #[derive(Debug)]
 pub struct FleetJournal {
     shared: Arc<SharedJournal>,
-    /// Tasks of the node log.
-    tasks: [AbortHandle; 2],
+    /// Tasks of the node log and of the search index.
+    tasks: [AbortHandle; 3],
 }
 
 /// State of the journal that its tasks share.
@@ -71,6 +73,7 @@ struct SharedJournal {
     connections: Connections,
     threads: StateCache,
     node_log: NodeLog,
+    index_signal: IndexSignal,
 }
 
 impl FleetJournal {
@@ -93,14 +96,24 @@ impl FleetJournal {
             connections,
             threads: StateCache::default(),
             node_log: NodeLog::default(),
+            index_signal: IndexSignal::default(),
         });
         let batches = tokio::spawn(node_log::send_batches(Arc::clone(&shared)));
         let upkeep = node_log::keep_short(Arc::clone(&shared), options.gathered_max);
         let upkeep = tokio::spawn(upkeep);
+        let index = tokio::spawn(text_index::keep_indexed(Arc::clone(&shared)));
+        let tasks = [&batches, &upkeep, &index];
         Ok(Self {
             shared,
-            tasks: [batches.abort_handle(), upkeep.abort_handle()],
+            tasks: tasks.map(JoinHandle::abort_handle),
         })
+    }
+
+    /// Moves all text that waits for the search index to it, as the journal does after a few seconds.
+    /// Search finds the same before and after.
+    pub async fn index_texts(&self) -> Result<(), ReadError> {
+        let indexed = text_index::index_all(&self.shared).await;
+        indexed.map_err(error::read)
     }
 
     /// Examines a database for its operator, and changes nothing.
@@ -126,6 +139,9 @@ impl Journal for FleetJournal {
         records: &'a [Record],
         class: Class,
     ) -> BoxFuture<'a, Result<Seq, AppendError>> {
+        if class == Class::Power {
+            self.shared.index_signal.raise();
+        }
         Box::pin(append::append(&self.shared, thread, after, records, class))
     }
 
