@@ -37,6 +37,7 @@ mod state_cache;
 mod statement;
 mod summary_row;
 mod take;
+mod text_index;
 mod thread_state;
 mod tls;
 mod unconfirmed;
@@ -58,6 +59,7 @@ use connections::Connections;
 use durability::MeasuredDurability;
 use node_log::NodeLog;
 use state_cache::StateCache;
+use text_index::IndexSignal;
 use unconfirmed::UnconfirmedAppends;
 
 pub use options::FleetOptions;
@@ -67,8 +69,8 @@ pub use report::DatabaseReport;
 #[derive(Debug)]
 pub struct FleetJournal {
     shared: Arc<SharedJournal>,
-    /// Tasks of the node log.
-    tasks: [AbortHandle; 3],
+    /// Tasks of the node log and of the search index.
+    tasks: [AbortHandle; 4],
 }
 
 /// State of the journal that its tasks share.
@@ -79,6 +81,7 @@ struct SharedJournal {
     node_log: NodeLog,
     durability: MeasuredDurability,
     unconfirmed: UnconfirmedAppends,
+    index_signal: IndexSignal,
 }
 
 impl FleetJournal {
@@ -105,6 +108,7 @@ impl FleetJournal {
             node_log: NodeLog::default(),
             durability: MeasuredDurability::default(),
             unconfirmed: UnconfirmedAppends::default(),
+            index_signal: IndexSignal::default(),
         });
         durability::measure(&shared).await.map_err(error::read)?;
         let batches = tokio::spawn(node_log::send_batches(Arc::clone(&shared)));
@@ -113,10 +117,19 @@ impl FleetJournal {
         let upkeep = tokio::spawn(upkeep);
         let ended = node_log::remove_ended(Arc::clone(&shared), options.beat);
         let ended = tokio::spawn(ended);
+        let index = tokio::spawn(text_index::keep_indexed(Arc::clone(&shared)));
+        let tasks = [batches, upkeep, ended, index];
         Ok(Self {
             shared,
-            tasks: [batches, upkeep, ended].map(|task| task.abort_handle()),
+            tasks: tasks.map(|task| task.abort_handle()),
         })
+    }
+
+    /// Moves all text that waits for the search index to it, as the journal does after a few seconds.
+    /// Search finds the same before and after.
+    pub async fn index_texts(&self) -> Result<(), ReadError> {
+        let indexed = text_index::index_all(&self.shared).await;
+        indexed.map_err(error::read)
     }
 
     /// Examines a database for its operator, and changes nothing.
@@ -142,6 +155,9 @@ impl Journal for FleetJournal {
         records: &'a [Record],
         class: Class,
     ) -> BoxFuture<'a, Result<Seq, AppendError>> {
+        if class == Class::Power {
+            self.shared.index_signal.raise();
+        }
         Box::pin(append::append(&self.shared, thread, after, records, class))
     }
 

@@ -51,8 +51,9 @@ pub(super) struct Connections {
     search: SharedConnection,
     /// Bytes of blobs, behind which no other statement waits.
     blobs: SharedConnection,
-    work: Mutex<Option<Connection>>,
-    work_backoff: Backoff,
+    work: WorkConnection,
+    /// Transactions of the search index, behind which no fork waits.
+    index: WorkConnection,
 }
 
 impl Connections {
@@ -70,8 +71,8 @@ impl Connections {
             next_read: AtomicUsize::new(0),
             search: shared(Role::Reads),
             blobs: shared(Role::Events),
-            work: Mutex::new(None),
-            work_backoff: Backoff::new(dialer.statement_max),
+            work: WorkConnection::new(&dialer),
+            index: WorkConnection::new(&dialer),
             dialer,
         })
     }
@@ -84,12 +85,23 @@ impl Connections {
         Ok(())
     }
 
-    /// Returns the connection for appends of a thread that survive the loss of power.
+    /// Returns the connection for appends of a thread that survive the loss of power: the least busy,
+    /// and of several always the same. The server commits the statements of one connection one after
+    /// another, so a thread would wait for the disk as often as there are others before it.
     pub(super) fn events(&self, thread: ThreadId) -> &SharedConnection {
         let mut hasher = DefaultHasher::new();
         thread.as_uuid().hash(&mut hasher);
-        let count = self.events.len() as u64;
-        &self.events[(hasher.finish() % count) as usize]
+        let count = self.events.len();
+        let first = (hasher.finish() % count as u64) as usize;
+        let now = Instant::now();
+        let ring = (1..count).map(|at| &self.events[(first + at) % count]);
+        ring.fold(&self.events[first], |best, next| {
+            if next.load(now) < best.load(now) {
+                next
+            } else {
+                best
+            }
+        })
     }
 
     pub(super) fn deltas(&self) -> &SharedConnection {
@@ -121,17 +133,42 @@ impl Connections {
 
     /// Begins a transaction, alone on its connection.
     pub(super) async fn begin(&self) -> Result<Transaction<'_>, QueryFailure> {
-        let mut slot = self.work.lock().await;
+        self.work.begin(&self.dialer).await
+    }
+
+    /// Begins a transaction of the search index.
+    pub(super) async fn begin_index(&self) -> Result<Transaction<'_>, QueryFailure> {
+        self.index.begin(&self.dialer).await
+    }
+}
+
+/// A connection for transactions, one at a time.
+#[derive(Debug)]
+struct WorkConnection {
+    slot: Mutex<Option<Connection>>,
+    backoff: Backoff,
+}
+
+impl WorkConnection {
+    fn new(dialer: &Dialer) -> Self {
+        Self {
+            slot: Mutex::default(),
+            backoff: Backoff::new(dialer.statement_max),
+        }
+    }
+
+    async fn begin(&self, dialer: &Dialer) -> Result<Transaction<'_>, QueryFailure> {
+        let mut slot = self.slot.lock().await;
         // A connection is put back after a commit only.
         let connection = match slot.take().filter(|it| !it.is_closed()) {
             Some(connection) => connection,
             None => {
-                self.work_backoff.check(Instant::now())?;
-                self.dialer.connect(Role::Work).await.map_err(unsent)?
+                self.backoff.check(Instant::now())?;
+                dialer.connect(Role::Work).await.map_err(unsent)?
             }
         };
         connection.command("BEGIN").await.map_err(unsent)?;
-        let backoff = &self.work_backoff;
+        let backoff = &self.backoff;
         Ok(Transaction {
             slot,
             connection,
@@ -184,6 +221,8 @@ pub(super) struct SharedConnection {
     dialer: Arc<Dialer>,
     role: Role,
     backoff: Backoff,
+    /// Number of statements that wait for their answers.
+    running: AtomicUsize,
     slot: Mutex<Slot>,
 }
 
@@ -200,8 +239,16 @@ impl SharedConnection {
             dialer: Arc::clone(dialer),
             role,
             backoff: Backoff::new(dialer.statement_max),
+            running: AtomicUsize::new(0),
             slot: Mutex::default(),
         }
+    }
+
+    /// Returns how busy the connection is. One that pauses after a timeout comes last: it answers at
+    /// once that it does not work.
+    fn load(&self, now: Instant) -> (bool, usize) {
+        let is_paused = self.backoff.check(now).is_err();
+        (is_paused, self.running.load(Ordering::Relaxed))
     }
 
     /// Runs a statement. Repeats it if the database aborted it in favour of another.
@@ -221,6 +268,8 @@ impl SharedConnection {
         sql: &str,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, QueryFailure> {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        let _running = RunningStatement(&self.running);
         let mut attempts = 1;
         loop {
             let connection = self.connection().await?;
@@ -265,6 +314,15 @@ impl SharedConnection {
                 Err(failure)
             }
         }
+    }
+}
+
+/// A statement that waits for its answer, until it is dropped.
+struct RunningStatement<'a>(&'a AtomicUsize);
+
+impl Drop for RunningStatement<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

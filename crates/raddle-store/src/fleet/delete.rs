@@ -19,6 +19,9 @@ use crate::records::is_deletion;
 /// Approximate maximum number of rows that one statement removes.
 const ROWS_MAX: i64 = 2000;
 
+/// Maximum number of blocks of text that one statement removes.
+const BLOCKS_MAX: i64 = 100;
+
 /// Maximum number of logs that one deletion clears: its own, those whose last fork it was, and those
 /// that another deletion left.
 const LOGS_MAX: usize = 64;
@@ -274,6 +277,9 @@ async fn clear_rows(piece: &Transaction<'_>, log: Uuid) -> Result<bool, QueryFai
             return Ok(true);
         }
     }
+    if clear_blocks(piece, log, upto).await? {
+        return Ok(true);
+    }
     // Logs that it shared may be unused now, and are checked again.
     let release = "WITH freed AS (DELETE FROM parts WHERE log = $1 RETURNING taken)
                    INSERT INTO removals (id, log) SELECT it.id, it.log FROM unnest($2::uuid[],
@@ -284,6 +290,24 @@ async fn clear_rows(piece: &Transaction<'_>, log: Uuid) -> Result<bool, QueryFai
     let ids: Vec<Uuid> = shared.iter().map(|_| Uuid::now_v7()).collect();
     piece.query(release, &[&log, &ids, &shared]).await?;
     Ok(false)
+}
+
+/// Removes some blocks of text. Records up to a number leave their block and wait for the index again.
+/// Returns whether there may be more. The index locks what it moves to a block, so nothing of it
+/// appears after the texts were removed.
+async fn clear_blocks(piece: &Transaction<'_>, log: Uuid, upto: i64) -> Result<bool, QueryFailure> {
+    let sql = "WITH gone AS (
+                   DELETE FROM text_blocks WHERE log = $1 AND upto IN (
+                       SELECT upto FROM text_blocks WHERE log = $1 AND upto > $2
+                       ORDER BY upto DESC LIMIT $3)
+                   RETURNING seqs, texts),
+               shared AS (
+                   INSERT INTO texts (log, seq, text)
+                   SELECT $1, it.seq, it.text FROM gone, unnest(seqs, texts) AS it(seq, text)
+                   WHERE it.seq <= $2)
+               SELECT 1 FROM gone";
+    let removed = piece.query(sql, &[&log, &upto, &BLOCKS_MAX]).await?;
+    Ok(removed.len() as i64 >= BLOCKS_MAX)
 }
 
 /// Removes some uses of blobs after a number, and the blobs without any use. Returns whether there

@@ -138,11 +138,17 @@ impl Dialer {
                 (Duration::ZERO, LOCK_WAIT_MAX.min(self.statement_max / 4))
             }
         };
+        // Compiling a search takes longer than running it.
+        let jit = if role == Role::Reads {
+            "-c jit=off "
+        } else {
+            ""
+        };
         // The server ends a transaction that its client left before another statement waits for it
         // too long.
         let idle = self.statement_max.mul_f32(0.75);
         format!(
-            "-c synchronous_commit={commit} -c statement_timeout={} -c lock_timeout={} \
+            "{jit}-c synchronous_commit={commit} -c statement_timeout={} -c lock_timeout={} \
              -c idle_in_transaction_session_timeout={} \
              -c client_min_messages=notice \
              -c default_transaction_isolation=read\\ committed -c search_path={}",

@@ -1,18 +1,23 @@
 //! Lists of threads, and search in them, by keyset cursors. Every query names one tenant.
 
+mod filter;
+mod needle;
+
 use std::time::{Duration, Instant};
 
-use raddle_core::ports::{ListOrder, ListQuery, Page, ReadError, Summary};
+use raddle_core::ports::{ListQuery, Page, ReadError, Summary};
 use raddle_core::{ThreadId, Timestamp};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::SharedJournal;
 use super::error::{self, QueryFailure};
-use super::statement::{Statement, indexed, storable};
+use super::statement::Statement;
 use super::summary_row;
 use super::thread_state::seq;
 use crate::page::{self, ListCursor, ListKey};
+use filter::Filter;
+use needle::Needle;
 
 /// Limit: threads that one page of a list looks at; beyond it, the page ends early, and its cursor
 /// continues.
@@ -40,19 +45,23 @@ pub(super) async fn list(
     query: ListQuery,
 ) -> Result<Page<Summary>, ReadError> {
     let cursor = ListCursor::parse(&query)?;
-    let count = page::limit(query.limit) + 1;
     let walk = Walk {
         journal,
         query: &query,
-        needle: None,
+        texts: Texts::Any,
     };
-    let rows_first = if Filter::of(&query, None).skips() {
+    walk.page(cursor, list_rows(&query), |looks| looks < LOOKS_MAX)
+        .await
+}
+
+/// Returns how many threads one statement of a list looks at.
+fn list_rows(query: &ListQuery) -> usize {
+    let count = page::limit(query.limit) + 1;
+    if Filter::of(query, None).skips() {
         count.max(FILTERED_ROWS)
     } else {
         count
-    };
-    walk.page(cursor, rows_first, |looks| looks < LOOKS_MAX)
-        .await
+    }
 }
 
 /// Returns a page of threads that contain a text.
@@ -65,12 +74,20 @@ pub(super) async fn search(
     let Some(needle) = page::search_text(&text) else {
         return Ok(page::of_threads(Vec::new(), &query));
     };
-    let needle = needle.to_lowercase();
+    let needle = Needle::new(&needle, &query.scope);
     let start = Instant::now();
+    if needle.is_rare(journal).await.map_err(error::read)? {
+        let walk = Walk {
+            journal,
+            query: &query,
+            texts: Texts::Found(&needle),
+        };
+        return walk.page(cursor, list_rows(&query), |_| true).await;
+    }
     let walk = Walk {
         journal,
         query: &query,
-        needle: Some(&needle),
+        texts: Texts::Holding(&needle),
     };
     walk.page(cursor, SEARCH_ROWS_FIRST, |_| start.elapsed() < SEARCH_MAX)
         .await
@@ -91,8 +108,17 @@ fn next_rows(rows: usize, took: Duration) -> usize {
 struct Walk<'a> {
     journal: &'a SharedJournal,
     query: &'a ListQuery,
-    /// Text that a thread must contain, in lower case.
-    needle: Option<&'a str>,
+    texts: Texts<'a>,
+}
+
+/// Text that a thread must contain.
+#[derive(Clone, Copy, Debug)]
+enum Texts<'a> {
+    Any,
+    /// Each thread of the list is examined for it.
+    Holding(&'a Needle),
+    /// The index has it.
+    Found(&'a Needle),
 }
 
 impl Walk<'_> {
@@ -122,7 +148,7 @@ impl Walk<'_> {
             };
             looks += rows.len();
             is_end = rows.len() < rows_max;
-            if self.needle.is_some() {
+            if let Texts::Holding(_) = self.texts {
                 rows_max = next_rows(rows_max, start.elapsed());
             }
             for row in &rows {
@@ -174,20 +200,15 @@ impl Walk<'_> {
         let filter = Filter::of(self.query, cursor);
         let mut statement = Statement::default();
         let limit = i64::try_from(rows_max).unwrap_or(i64::MAX);
-        filter.write(&mut statement, &limit);
+        let only = match self.texts {
+            Texts::Any | Texts::Holding(_) => None,
+            Texts::Found(needle) => Some(needle.found(&mut statement)),
+        };
+        filter.write(&mut statement, only, &limit);
         let passes = filter.passes(&mut statement);
-        let holds = match &self.needle {
-            None => "true".to_owned(),
-            Some(needle) => {
-                let needle = statement.bind(needle);
-                format!(
-                    "EXISTS (SELECT 1 FROM texts WHERE texts.log = s.log
-                         AND strpos(texts.text, {needle}::text) > 0)
-                     OR EXISTS (SELECT 1 FROM parts JOIN texts ON texts.log = parts.taken
-                         AND texts.seq BETWEEN parts.first AND parts.upto
-                         WHERE parts.log = s.log AND strpos(texts.text, {needle}::text) > 0)"
-                )
-            }
+        let holds = match self.texts {
+            Texts::Any | Texts::Found(_) => "true".to_owned(),
+            Texts::Holding(needle) => needle.held(&mut statement),
         };
         let sql = format!(
             "SELECT s.id, CASE WHEN NOT ({passes}) THEN NULL WHEN {holds} THEN s.body END,
@@ -197,9 +218,9 @@ impl Walk<'_> {
             filter.order("sort_key")
         );
         let connections = &self.journal.connections;
-        let connection = match self.needle {
-            Some(_) => connections.search(),
-            None => connections.reads(),
+        let connection = match self.texts {
+            Texts::Any => connections.reads(),
+            Texts::Holding(_) | Texts::Found(_) => connections.search(),
         };
         connection.query(&sql, &statement.params).await
     }
@@ -209,153 +230,6 @@ impl Walk<'_> {
 struct Candidate {
     key: ListKey,
     matching: Option<Summary>,
-}
-
-/// Filters of a query as values of columns.
-struct Filter<'a> {
-    query: &'a ListQuery,
-    tenant: String,
-    principal: Option<String>,
-    visibility: i16,
-    cwds: Vec<String>,
-    providers: Vec<String>,
-    originators: Vec<String>,
-    sources: Option<Vec<String>>,
-    except: Vec<Uuid>,
-    cursor: Option<(i64, Uuid, bool)>,
-}
-
-impl<'a> Filter<'a> {
-    fn of(query: &'a ListQuery, cursor: Option<ListCursor>) -> Self {
-        let texts = |them: &[String]| them.iter().map(|it| storable(it)).collect::<Vec<_>>();
-        let sources = query.sources.as_ref();
-        Self {
-            query,
-            tenant: summary_row::tenant_of(&query.scope),
-            principal: query.scope.principal.as_deref().map(storable),
-            visibility: summary_row::visibility(query.archived),
-            cwds: texts(&query.cwds),
-            providers: texts(&query.providers),
-            originators: texts(&query.originators),
-            sources: sources.map(|them| them.iter().map(summary_row::source).collect()),
-            except: query.except.iter().map(|it| *it.as_uuid()).collect(),
-            cursor: cursor.map(|it| (it.key.0.0, *it.key.1.as_uuid(), it.included)),
-        }
-    }
-
-    /// Returns the column by which the list is ordered.
-    fn column(&self) -> &'static str {
-        match self.query.order {
-            ListOrder::Recency => "recency_at",
-            ListOrder::Created => "created_at",
-            ListOrder::Updated => "updated_at",
-        }
-    }
-
-    fn order(&self, column: &str) -> String {
-        let direction = if self.query.oldest_first {
-            "ASC"
-        } else {
-            "DESC"
-        };
-        format!("ORDER BY {column} {direction}, id {direction}")
-    }
-
-    /// Returns the only folder, if an index has it.
-    fn folder(&self) -> Option<&String> {
-        let is_recency = self.query.order == ListOrder::Recency;
-        let only = self.cwds.first().filter(|_| self.cwds.len() == 1);
-        only.filter(|_| is_recency)
-    }
-
-    /// Returns the principal, if an index has it and not the folder.
-    fn indexed_principal(&self) -> Option<&String> {
-        let is_recency = self.query.order == ListOrder::Recency;
-        let principal = self.principal.as_ref();
-        principal.filter(|_| is_recency && self.folder().is_none())
-    }
-
-    /// Whether the list may leave out threads that a statement looks at.
-    fn skips(&self) -> bool {
-        let query = self.query;
-        query.title.is_some()
-            || query.used
-            || self.sources.is_some()
-            || !self.providers.is_empty()
-            || !self.originators.is_empty()
-            || !self.except.is_empty()
-            || (!self.cwds.is_empty() && self.folder().is_none())
-            || (self.principal.is_some() && self.indexed_principal().is_none())
-    }
-
-    /// Writes the query of the next threads of an index, whether they pass the other filters or not.
-    /// So one statement looks at no more threads than its limit.
-    fn write<'b>(&'b self, statement: &mut Statement<'b>, limit: &'b i64) {
-        let (tenant, visibility) = (
-            statement.bind(&self.tenant),
-            statement.bind(&self.visibility),
-        );
-        let column = self.column();
-        let mut conditions = vec![
-            format!("s.tenant = {tenant}"),
-            format!("s.visibility = {visibility}"),
-        ];
-        if let Some(principal) = self.indexed_principal() {
-            let principal = statement.bind(principal);
-            conditions.push(indexed("s.principal", &principal));
-        }
-        if let Some(cwd) = self.folder() {
-            let cwd = statement.bind(cwd);
-            conditions.push(indexed("s.cwd", &cwd));
-        }
-        if let Some((time, id, included)) = &self.cursor {
-            let (time, id) = (statement.bind(time), statement.bind(id));
-            let further = if self.query.oldest_first { ">" } else { "<" };
-            let equal = if *included { "=" } else { "" };
-            conditions.push(format!(
-                "(s.{column}, s.id) {further}{equal} ({time}, {id})"
-            ));
-        }
-        let limit = statement.bind(limit);
-        statement.push(&format!(
-            "SELECT s.*, s.{column} AS sort_key, t.head, t.log FROM summaries s
-             JOIN threads t ON t.id = s.id AND t.live WHERE {} {} LIMIT {limit}",
-            conditions.join(" AND "),
-            self.order(&format!("s.{column}"))
-        ));
-    }
-
-    /// Returns the condition of the filters that no index has.
-    fn passes<'b>(&'b self, statement: &mut Statement<'b>) -> String {
-        let mut conditions = vec!["true".to_owned()];
-        if let Some(principal) = &self.principal
-            && self.indexed_principal().is_none()
-        {
-            conditions.push(format!("s.principal = {}", statement.bind(principal)));
-        }
-        if !self.cwds.is_empty() && self.folder().is_none() {
-            conditions.push(format!("s.cwd = ANY ({})", statement.bind(&self.cwds)));
-        }
-        for (name, values) in [
-            ("provider", &self.providers),
-            ("originator", &self.originators),
-        ] {
-            if !values.is_empty() {
-                conditions.push(format!("s.{name} = ANY ({})", statement.bind(values)));
-            }
-        }
-        if let Some(sources) = &self.sources {
-            conditions.push(format!("s.source = ANY ({})", statement.bind(sources)));
-        }
-        if !self.except.is_empty() {
-            conditions.push(format!("s.id <> ALL ({})", statement.bind(&self.except)));
-        }
-        if self.query.used {
-            conditions.push("s.used".to_owned());
-        }
-        // A column without a value passes no filter of it.
-        format!("({}) IS TRUE", conditions.join(" AND "))
-    }
 }
 
 #[cfg(test)]

@@ -44,9 +44,9 @@ impl FleetOptions {
     }
 
     /// Number of connections of a journal: besides those above, one each for batches of the node log,
-    /// other deltas, searches, blobs and transactions.
+    /// other deltas, searches, blobs, transactions and the search index.
     pub(super) fn connections(&self) -> usize {
-        self.event_connections + self.read_connections + 5
+        self.event_connections + self.read_connections + 6
     }
 }
 

@@ -150,13 +150,26 @@ const FIRST: &str = "
         PRIMARY KEY (log, kind, seq)
     );
     CREATE INDEX marks_turn ON marks (log, left(turn, 200)) WHERE turn IS NOT NULL;
-    -- Text that search finds, in lower case.
+    -- Text that search finds, in lower case, until the index has it.
     CREATE TABLE texts (
         log  uuid NOT NULL,
         seq  bigint NOT NULL,
         text text NOT NULL,
         PRIMARY KEY (log, seq)
+    ) WITH (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.02);
+    -- Text that the index has, in blocks of one log.
+    CREATE TABLE text_blocks (
+        log   uuid NOT NULL,
+        upto  bigint NOT NULL,            -- last of its records
+        seqs  bigint[] NOT NULL,          -- one element for each record, as the next column
+        texts text[] NOT NULL,
+        grams integer[] NOT NULL,         -- hashes of the tenant and a trigram
+        PRIMARY KEY (log, upto)
     );
+    CREATE INDEX text_blocks_grams ON text_blocks USING gin (grams) WITH (fastupdate = off);
+    -- Hashes do not compress, and statistics of long arrays cost more than they tell.
+    ALTER TABLE text_blocks ALTER grams SET STORAGE EXTERNAL, ALTER grams SET STATISTICS 0,
+        ALTER texts SET STATISTICS 0, ALTER seqs SET STATISTICS 0;
 ";
 
 /// Creates the tables, or migrates them if they are old. Several nodes may do so at once. If nothing

@@ -20,6 +20,11 @@ const THREADS: &str = "
         source, body)
     SELECT id, '', 0, row_number() OVER (), 1, 1, true, '/w', '\"cli\"', '{}' FROM threads";
 
+/// Texts that wait for the index, of threads that no list has.
+pub const BACKLOG: &str = "
+    INSERT INTO texts (log, seq, text) SELECT gen_random_uuid(), 1, 'x'
+    FROM generate_series(1, 4000)";
+
 /// A list with a filter ends early, instead of looking at all threads of the tenant.
 #[tokio::test]
 async fn a_filtered_list_looks_at_a_limited_number_of_threads() {
@@ -50,6 +55,8 @@ async fn a_search_that_the_server_cancels_goes_on_from_its_cursor() {
     };
     let journal = open(&options).await;
     let session = SqlSession::open(&options.schema).await;
+    // With so much text that waits, a search looks at one thread after another.
+    session.run(BACKLOG).await;
     let mut expected = Vec::new();
     for at in 0..20 {
         let mut script = ThreadScript::new();

@@ -16,6 +16,7 @@ mod maker;
 mod node_log;
 mod proxy;
 mod races;
+mod search;
 mod server;
 mod sql_session;
 mod suite;

@@ -11,6 +11,16 @@ pub struct FleetMaker {
     options: FleetOptions,
 }
 
+impl FleetMaker {
+    pub fn options(&self) -> &FleetOptions {
+        &self.options
+    }
+
+    pub fn schema(&self) -> &str {
+        &self.options.schema
+    }
+}
+
 /// Returns options for a new schema of a server.
 pub fn options(address: &str) -> FleetOptions {
     let name = ThreadId::mint()
@@ -52,6 +62,34 @@ impl StoreMaker for FleetMaker {
         Self { journal, options }
     }
 
-    /// Nothing lags: search reads the rows, and a deletion removes unused blobs before it returns.
+    /// Nothing lags: search reads what the index does not have, and a deletion removes unused blobs
+    /// before it returns.
     async fn settle(&self) {}
+}
+
+/// A maker whose searches find all text in the index.
+pub struct IndexedMaker(FleetMaker);
+
+impl StoreMaker for IndexedMaker {
+    type Store = FleetJournal;
+
+    async fn fresh() -> Self {
+        Self(FleetMaker::fresh().await)
+    }
+
+    fn store(&self) -> &FleetJournal {
+        self.0.store()
+    }
+
+    async fn second_handle(&self) -> FleetJournal {
+        self.0.second_handle().await
+    }
+
+    async fn reopen(self) -> Self {
+        Self(self.0.reopen().await)
+    }
+
+    async fn settle(&self) {
+        self.store().index_texts().await.unwrap();
+    }
 }
