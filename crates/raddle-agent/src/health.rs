@@ -25,7 +25,7 @@ impl Threads {
         &self.shared.counters
     }
 
-    /// What events survive, as the journal last measured it.
+    /// Durability of events, as the journal last measured it.
     pub fn durability(&self) -> Durability {
         self.shared.journal.durability()
     }

@@ -147,7 +147,7 @@ pub trait Journal: Send + Sync {
     /// Time limits that suit the store: how long it may be silent without being lost.
     fn timeouts(&self) -> StoreTimeouts;
 
-    /// What an event survives, as the store last measured it. A store on a database measures it when it
+    /// Durability of events, as the store last measured it. A store on a database measures it when it
     /// connects, and with each append without records.
     fn durability(&self) -> Durability;
 

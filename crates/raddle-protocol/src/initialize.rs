@@ -52,7 +52,7 @@ pub struct RaddleInfo {
     pub extensions: Vec<String>,
     /// Strength of the command sandbox on this machine.
     pub sandbox: SandboxInfo,
-    /// What events survive if the server stores threads in a database: `synchronous` if each commit waits
+    /// Durability of events if the server stores threads in a database: `synchronous` if each commit waits
     /// for a second copy, `relaxed` if events may be lost with the database's primary, or `pending` while
     /// the database has not answered. Absent if the threads are stored on the server's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]

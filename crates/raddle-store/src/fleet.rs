@@ -40,7 +40,6 @@ mod take;
 mod text_index;
 mod thread_state;
 mod tls;
-mod unconfirmed;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +59,6 @@ use durability::MeasuredDurability;
 use node_log::NodeLog;
 use state_cache::StateCache;
 use text_index::IndexSignal;
-use unconfirmed::UnconfirmedAppends;
 
 pub use options::FleetOptions;
 pub use report::DatabaseReport;
@@ -80,7 +78,6 @@ struct SharedJournal {
     threads: StateCache,
     node_log: NodeLog,
     durability: MeasuredDurability,
-    unconfirmed: UnconfirmedAppends,
     index_signal: IndexSignal,
 }
 
@@ -107,7 +104,6 @@ impl FleetJournal {
             threads: StateCache::default(),
             node_log: NodeLog::default(),
             durability: MeasuredDurability::default(),
-            unconfirmed: UnconfirmedAppends::default(),
             index_signal: IndexSignal::default(),
         });
         durability::measure(&shared).await.map_err(error::read)?;

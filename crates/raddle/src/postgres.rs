@@ -24,7 +24,7 @@ mod fleet {
 
     /// Logs what is wrong with the database.
     pub(crate) async fn log_findings(store: &PostgresStore) {
-        crate::fleet::log_findings(&options(store)).await;
+        crate::fleet::findings::log_findings(&options(store)).await;
     }
 
     /// Whether this build has the store.

@@ -11,14 +11,12 @@ use super::SharedJournal;
 use super::durability::HAS_STANDBY;
 use super::error::{self, QueryFailure};
 use super::node_log;
-use super::node_log::LogPosition;
 use super::rebuild;
 use super::state_cache::RowWrite;
 use super::statement::Statement;
 use super::thread_state::{self, RowState, ThreadState, as_i64};
-use super::unconfirmed::UnconfirmedAppend;
 use crate::records::are_ascending;
-pub(super) use batch::AppendBatch;
+use batch::AppendBatch;
 
 /// Maximum number of attempts while other nodes take the thread or settle a doubt.
 const ATTEMPTS_MAX: usize = 5;
@@ -50,7 +48,6 @@ pub(super) async fn append(
         let begun = node_log::begin(journal, thread).await;
         begun.map_err(error::repeatable)?;
     }
-    let class = journal.unconfirmed.class(class);
     let begun = begin_write(journal, thread).await;
     let mut write = begun.map_err(error::repeatable)?;
     let position = write.position;
@@ -73,9 +70,9 @@ pub(super) async fn append(
             return Err(AppendError::Conflict);
         }
         let batch = AppendBatch::new(journal, thread, &state, records, position).await?;
-        if run(journal, thread, &state, &batch, class).await? {
-            journal.threads.put(thread, batch.state.clone());
-            note(journal, thread, &state, batch, position, class);
+        if run(journal, thread, &state, &batch).await? {
+            journal.threads.put(thread, batch.state);
+            journal.node_log.release(thread, position);
             return Ok(last.seq);
         }
         // Another node took the thread or wrote to it, or the id began anew.
@@ -132,48 +129,18 @@ pub(super) async fn flush(journal: &SharedJournal, thread: ThreadId) -> Result<(
     };
     let is_ours = state.row_state == RowState::Live && state.writer == Some(position.log);
     if !is_ours || state.gathered.is_empty() {
-        if !journal.unconfirmed.has(thread) {
-            journal.node_log.release(thread, position);
-        }
+        journal.node_log.release(thread, position);
         return Ok(());
     }
     let batch = AppendBatch::new(journal, thread, &state, &[], position).await?;
-    let class = journal.unconfirmed.class(Class::Process);
-    if run(journal, thread, &state, &batch, class).await? {
+    if run(journal, thread, &state, &batch).await? {
         journal.threads.flushed(thread, &state, &batch.state);
-        note(journal, thread, &state, batch, position, class);
+        journal.node_log.release(thread, position);
     } else {
-        // Another append moved the head, another node took the thread, or the database lost appends,
-        // which are sent again.
+        // Another append moved the head, or another node took the thread.
         journal.threads.remove(thread);
-        load(journal, thread).await?;
     }
     Ok(())
-}
-
-/// Releases the batches that a thread does not need after an append, or keeps the append until it is
-/// known that the database keeps it.
-fn note(
-    journal: &SharedJournal,
-    thread: ThreadId,
-    before: &ThreadState,
-    batch: AppendBatch,
-    position: LogPosition,
-    class: Class,
-) {
-    match class {
-        Class::Power => {
-            // Its commit covers those before it.
-            journal.unconfirmed.confirm(thread, batch.state.head);
-            journal.node_log.release(thread, position);
-        }
-        Class::Process => {
-            let append = UnconfirmedAppend::new(before, batch, position);
-            if journal.unconfirmed.push(thread, append) {
-                journal.node_log.wake_upkeep();
-            }
-        }
-    }
 }
 
 /// Returns the state of a thread from the database.
@@ -186,13 +153,14 @@ async fn load(journal: &SharedJournal, thread: ThreadId) -> Result<ThreadState, 
     }
 }
 
-/// Runs the statement. Returns whether it had an effect.
-pub(super) async fn run(
+/// Runs the statement, whose commit waits for the disk and the standby, whatever its records must
+/// survive: a thread's row that went back with a lost primary would have batches after a hole. Returns
+/// whether it had an effect.
+async fn run(
     journal: &SharedJournal,
     thread: ThreadId,
     state: &ThreadState,
     batch: &AppendBatch,
-    class: Class,
 ) -> Result<bool, AppendError> {
     let before = ExpectedRow::of(thread, state);
     let deltas = batch.deltas();
@@ -200,10 +168,7 @@ pub(super) async fn run(
     before.fence(&mut statement, state, batch);
     batch.write(&mut statement, &deltas);
     statement.push(" SELECT 1 FROM moved");
-    let connection = match class {
-        Class::Power => journal.connections.events(thread),
-        Class::Process => journal.connections.deltas(),
-    };
+    let connection = journal.connections.events(thread);
     let write = journal.threads.writing(thread);
     match connection.query(&statement.sql, &statement.params).await {
         Ok(rows) => {

@@ -20,9 +20,9 @@ use super::schema;
 /// Use of a connection, which decides what its commits survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Appends that survive the loss of power, and of the primary.
+    /// Appends to the rows of threads. They survive the loss of power, and of the primary.
     Events,
-    /// Appends that survive the loss of this process.
+    /// Batches of the node log, which survive the loss of this process, and derived data.
     Deltas,
     /// Reads. They are read from the primary, because a standby is behind.
     Reads,

@@ -133,7 +133,6 @@ async fn remove(
         return Ok(false);
     }
     journal.node_log.forget(thread);
-    journal.unconfirmed.forget(thread);
     // The thread is gone. What follows frees space, and the next deletion resumes it.
     clear(journal).await;
     Ok(true)

@@ -204,11 +204,6 @@ impl NodeLog {
         Ok(())
     }
 
-    /// Tells the upkeep that there may be work.
-    pub(super) fn wake_upkeep(&self) {
-        self.upkeep.notify_one();
-    }
-
     /// Waits until no deltas of a thread are on their way.
     pub(super) async fn resolve(
         &self,

@@ -27,10 +27,6 @@ pub(super) async fn take(
         thread_state::settle(journal, thread).await?;
     }
     let _write = append::begin_write(journal, thread).await?;
-    if journal.unconfirmed.has(thread) {
-        // Sends appends again that the database lost.
-        thread_state::load_intact(journal, thread).await?;
-    }
     for _ in 0..ATTEMPTS_MAX {
         if let Some(head) = take_ungathered(journal, thread).await? {
             return Ok(head);
@@ -66,7 +62,6 @@ pub(super) async fn take(
         }
         if copy(journal, thread, &state, stored.log).await? {
             journal.node_log.forget(thread);
-            journal.unconfirmed.forget(thread);
             return Ok(state.newest());
         }
     }
@@ -89,7 +84,6 @@ pub(super) async fn release(
         }
         if copy(journal, thread, &state, own).await? {
             journal.node_log.forget(thread);
-            journal.unconfirmed.forget(thread);
             return Ok(());
         }
     }
@@ -107,9 +101,6 @@ async fn take_ungathered(
     let connection = journal.connections.events(thread);
     let rows = connection.query(sql, &[thread.as_uuid()]).await?;
     journal.threads.remove(thread);
-    if !rows.is_empty() {
-        journal.unconfirmed.forget(thread);
-    }
     Ok(rows.first().map(|row| seq(row.get(0))))
 }
 

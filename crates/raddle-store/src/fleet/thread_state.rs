@@ -12,7 +12,6 @@ use super::chain::{self, Link};
 use super::delta_row::{DeltaRow, gathered_of_t, lane};
 use super::error::{self, QueryFailure};
 use super::summary_row;
-use super::unconfirmed;
 
 /// Everything that an append relies on.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,22 +155,9 @@ pub(super) async fn load(
     journal: &SharedJournal,
     thread: ThreadId,
 ) -> Result<Result<ThreadState, ReadError>, QueryFailure> {
-    // The database may have lost batches and appends that are still in memory.
+    // The database may have lost batches that are still in memory.
     let limit = journal.connections.statement_max();
     journal.node_log.confirm(thread, limit).await?;
-    let state = read(journal, thread).await?;
-    if let Ok(row) = &state
-        && unconfirmed::restore(journal, thread, row).await?
-    {
-        return read(journal, thread).await;
-    }
-    Ok(state)
-}
-
-async fn read(
-    journal: &SharedJournal,
-    thread: ThreadId,
-) -> Result<Result<ThreadState, ReadError>, QueryFailure> {
     let sql = format!(
         "WITH t AS (SELECT * FROM threads WHERE id = $1)
          SELECT {COLUMNS}, s.body, d.* FROM t LEFT JOIN summaries s ON s.id = t.id
@@ -267,7 +253,7 @@ pub(super) async fn settle(journal: &SharedJournal, thread: ThreadId) -> Result<
     let state = ThreadState::of_row(thread, row);
     let state = state.map_err(|error| QueryFailure::Unusable(error.to_string()))?;
     let mut head = state.head;
-    if state.writer.is_some() || journal.unconfirmed.has(thread) {
+    if state.writer.is_some() {
         head = load_intact(journal, thread).await?.newest();
     }
     // The next append reads the row: the summary is of the statement's snapshot, which may be before

@@ -71,6 +71,7 @@ async fn a_commit_that_waits_for_a_standby() {
     let mut first = started(&journal).await;
     let mut second = started(&journal).await;
     let mut third = started(&journal).await;
+    let fourth = started(&journal).await;
     // Another handle writes to it below.
     third.append(&journal, vec![released()]).await;
     wait_for_nobody(&server, &journal).await;
@@ -83,6 +84,18 @@ async fn a_commit_that_waits_for_a_standby() {
     let records = second.clone().records(vec![renamed("waits too")]);
     let waits = append_when_connected(&journal, &second, &records).await;
     assert!(matches!(waits, Err(AppendError::Unknown(_))), "{waits:?}");
+
+    // An event waits too if it must survive only the process: a lost one would leave a hole.
+    let records = fourth.clone().records(vec![item_started("t", "j")]);
+    let waits = journal.append(fourth.thread, fourth.head, &records, Class::Process);
+    let waits = waits.await;
+    assert!(
+        matches!(
+            waits,
+            Err(AppendError::Unknown(_) | AppendError::Unavailable(_))
+        ),
+        "{waits:?}"
+    );
 
     // The written rows cannot be trusted yet, so the doubt stays.
     let head = journal.head(first.thread).await;

@@ -1,12 +1,11 @@
-//! Commits that wait for no standby, and are lost with the primary; and writes of one node to one thread
-//! at the same time.
+//! Batches that are lost with the primary, and writes of one node to one thread at the same time.
 
 use std::time::Duration;
 
 use raddle_core::ports::{AppendError, Journal};
-use raddle_core::{Base, Class, Seq, Thread};
-use raddle_store::{FleetJournal, FleetOptions};
-use store_suite::records::{ThreadScript, completed, delta, item_started, renamed};
+use raddle_core::{Base, Seq, Thread};
+use raddle_store::FleetOptions;
+use store_suite::records::{delta, renamed};
 
 use crate::maker::{open, options};
 use crate::node_log::{BATCHES, Tables, attempt, numbers, whole, with_item};
@@ -18,152 +17,6 @@ fn without_upkeep() -> FleetOptions {
         upkeep: Duration::from_secs(3600),
         ..options(server::shared())
     }
-}
-
-/// Copies gathered text to rows of its thread, as it happens before a base is stored.
-async fn flush(journal: &FleetJournal, script: &ThreadScript) {
-    let mut thread = Thread::new();
-    let records = journal.read(script.thread, Seq::ZERO, usize::MAX).await;
-    for record in &records.unwrap() {
-        thread.apply(record);
-    }
-    let saved = journal.save_base(script.thread, Base::of(&thread)).await;
-    assert_eq!(saved, Ok(()));
-}
-
-/// Tables that a change of the primary returns to an earlier state.
-const TABLES: [&str; 8] = [
-    "threads",
-    "node_logs",
-    "node_batches",
-    "records",
-    "deltas",
-    "marks",
-    "texts",
-    "summaries",
-];
-
-/// Remembers the state of the tables.
-async fn remember(tables: &Tables) {
-    for table in TABLES {
-        tables
-            .run(&format!(
-                "CREATE TABLE kept_{table} AS SELECT * FROM {table}"
-            ))
-            .await;
-    }
-}
-
-/// Loses everything that was committed since.
-async fn lose(tables: &Tables) {
-    let restore = TABLES.map(|table| {
-        format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM kept_{table};")
-    });
-    tables
-        .run(&format!("BEGIN; {} COMMIT", restore.concat()))
-        .await;
-}
-
-/// The commit of a flush waits for no standby, as those of batches do not.
-#[tokio::test]
-async fn text_whose_flush_was_lost_is_sent_again() {
-    for is_batch_lost in [true, false] {
-        let options = without_upkeep();
-        let journal = open(&options).await;
-        let tables = Tables::open(&options).await;
-        let mut script = with_item(&journal).await;
-        script.append(&journal, vec![delta("i", 0, "a")]).await;
-        if is_batch_lost {
-            remember(&tables).await;
-        }
-        script.append(&journal, vec![delta("i", 1, "b")]).await;
-        if !is_batch_lost {
-            remember(&tables).await;
-        }
-        flush(&journal, &script).await;
-        lose(&tables).await;
-        script.append(&journal, vec![renamed("next")]).await;
-        let other = open(&options).await;
-        for journal in [&journal, &other] {
-            assert_eq!(numbers(journal, script.thread).await, whole(&script));
-        }
-    }
-}
-
-/// Events that may be lost with the primary are sent again: by the next append, by taking the thread,
-/// and by the upkeep.
-#[tokio::test]
-async fn events_that_the_database_lost_are_sent_again() {
-    for round in 0..4 {
-        let options = without_upkeep();
-        let journal = open(&options).await;
-        let tables = Tables::open(&options).await;
-        let mut script = with_item(&journal).await;
-        script.append(&journal, vec![renamed("durable")]).await;
-        script.append(&journal, vec![delta("i", 0, "a")]).await;
-        remember(&tables).await;
-        for body in [
-            completed("t", "i", "a"),
-            item_started("t", "j"),
-            delta("j", 0, "b"),
-        ] {
-            assert_eq!(body.class(), Class::Process);
-            script.append(&journal, vec![body]).await;
-        }
-        let before = numbers(&journal, script.thread).await;
-        lose(&tables).await;
-        script.append(&journal, vec![delta("j", 1, "c")]).await;
-        let mut all = before;
-        all.push(script.head.0);
-        match round {
-            0 => {
-                script.append(&journal, vec![renamed("next")]).await;
-                all.push(script.head.0);
-            }
-            1 => assert_eq!(journal.take(script.thread, None).await, Ok(script.head)),
-            2 => flush(&journal, &script).await,
-            _ => {
-                // Many batches wake the upkeep.
-                for at in 2..66 {
-                    script.append(&journal, vec![delta("j", at, "c")]).await;
-                    all.push(script.head.0);
-                }
-                let head = format!(
-                    "SELECT head FROM threads WHERE id = '{}'",
-                    script.thread.as_uuid()
-                );
-                tables.wait_for(&head, |head| head >= 7).await;
-            }
-        }
-        let other = open(&options).await;
-        for journal in [&journal, &other] {
-            assert_eq!(numbers(journal, script.thread).await, all, "{round}");
-        }
-    }
-}
-
-/// Batches are deleted once a commit that waits has seen the rows that replaced them.
-#[tokio::test]
-async fn batches_stay_until_a_commit_that_waits() {
-    let options = without_upkeep();
-    let journal = open(&options).await;
-    let tables = Tables::open(&options).await;
-    let mut script = with_item(&journal).await;
-    script.append(&journal, vec![delta("i", 0, "a")]).await;
-    flush(&journal, &script).await;
-    assert_eq!(tables.number(BATCHES).await, 1);
-    drop(journal);
-    let eager = FleetOptions {
-        upkeep: Duration::from_millis(1),
-        ..options
-    };
-    let journal = open(&eager).await;
-    let mut script = with_item(&journal).await;
-    script.append(&journal, vec![delta("i", 0, "a")]).await;
-    flush(&journal, &script).await;
-    tables.wait_for(BATCHES, |count| count == 1).await;
-    script.append(&journal, vec![delta("i", 1, "b")]).await;
-    assert_eq!(numbers(&journal, script.thread).await, whole(&script));
 }
 
 /// A silent thread would not notice that the database lost its text.

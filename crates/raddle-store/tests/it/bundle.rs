@@ -4,7 +4,7 @@
 
 use std::sync::atomic::Ordering;
 
-use raddle_core::ports::{Blobs, Journal, ListQuery, Pages};
+use raddle_core::ports::{Blobs, ListQuery, Pages};
 use raddle_core::{Record, RecordBody, Seq, ThreadId};
 use raddle_store::{
     BundleReader, ExportSummary, Extent, ImportError, ImportOptions, ImportSummary, ThreadStore,
@@ -44,7 +44,8 @@ pub fn event_numbers(records: &[Record]) -> Vec<Seq> {
 /// A thread keeps its numbers, its blob and its text, and is whole in both stores.
 pub async fn a_file_holds_a_thread<A: StoreMaker, B: StoreMaker>()
 where
-    A::Store: 'static,
+    A::Store: ThreadStore + 'static,
+    B::Store: ThreadStore,
 {
     let (from, to) = (A::fresh().await, B::fresh().await);
     let (from, to) = (from.store(), to.store());
@@ -93,7 +94,8 @@ where
 /// An import that stops at any call of the store shows nothing, or the thread, and can be repeated.
 pub async fn an_interrupted_import_can_be_repeated<A: StoreMaker, B: StoreMaker>()
 where
-    A::Store: 'static,
+    A::Store: ThreadStore + 'static,
+    B::Store: ThreadStore,
 {
     let from = A::fresh().await;
     let example = Example::write(from.store()).await;
@@ -133,7 +135,7 @@ where
 /// A file ends with the record that was the newest when the export began.
 pub async fn an_export_ends<A: StoreMaker>()
 where
-    A::Store: 'static,
+    A::Store: ThreadStore + 'static,
 {
     let from = A::fresh().await;
     let mut example = Example::write(from.store()).await;

@@ -19,14 +19,11 @@ use crate::fleet::thread_state::{RowState, ThreadState, as_i64};
 use crate::records::item_of;
 use crate::text::searchable;
 
-/// Bytes that an append needs besides its rows.
-const APPEND_BYTES: usize = 2 << 10;
-
 /// Rows of an append, as columns.
 #[derive(Debug)]
-pub(in crate::fleet) struct AppendBatch {
+pub(super) struct AppendBatch {
     /// State of the thread after the append.
-    pub(in crate::fleet) state: ThreadState,
+    pub(super) state: ThreadState,
     pub(super) head: i64,
     pub(super) tail: i64,
     pub(super) link: Vec<u8>,
@@ -201,14 +198,6 @@ impl AppendBatch {
             Some(after) => SummaryChange::Write(Box::new(SummaryRow::new(thread, after))),
             None => SummaryChange::Delete(*thread.as_uuid()),
         };
-    }
-
-    /// Returns how much memory the rows need, about.
-    pub(in crate::fleet) fn weight(&self) -> usize {
-        let events: usize = self.events.body.iter().map(Vec::len).sum();
-        let deltas: usize = self.deltas.iter().map(|row| row.weight()).sum();
-        let texts: usize = self.texts.text.iter().map(String::len).sum();
-        APPEND_BYTES + events + deltas + texts
     }
 
     /// Returns the rows of deltas.

@@ -18,7 +18,6 @@ use uuid::Uuid;
 use crate::fleet::SharedJournal;
 use crate::fleet::error::QueryFailure;
 use crate::fleet::take;
-use crate::fleet::unconfirmed;
 
 /// Number of looks in which a row did not change, after which its node has ended.
 const LOOKS: u32 = 10;
@@ -189,7 +188,6 @@ async fn remove_own(journal: &SharedJournal) -> Result<(), QueryFailure> {
     let limit = journal.connections.statement_max();
     // A sealed log cannot have the batches again that the database lost.
     journal.node_log.compare(limit).await?;
-    unconfirmed::confirm(journal).await?;
     let seal = "UPDATE node_logs SET sealed = true WHERE id = $1 AND NOT sealed";
     let connection = journal.connections.events(ThreadId::from(log));
     connection.query(seal, &[&log]).await?;

@@ -12,7 +12,6 @@ use crate::fleet::SharedJournal;
 use crate::fleet::append;
 use crate::fleet::delta_row::LANES;
 use crate::fleet::error::QueryFailure;
-use crate::fleet::unconfirmed;
 
 /// Maximum number of threads whose deltas are copied in one round.
 const FLUSHES_MAX: usize = 64;
@@ -27,7 +26,7 @@ pub(in crate::fleet) async fn keep_short(
     interval: Duration,
 ) {
     loop {
-        if !journal.node_log.state().has_upkeep() && journal.unconfirmed.is_empty() {
+        if !journal.node_log.state().has_upkeep() {
             journal.node_log.upkeep.notified().await;
             continue;
         }
@@ -46,7 +45,6 @@ async fn shorten(journal: &SharedJournal) -> Result<(), QueryFailure> {
     // A thread that is silent would not notice that the database lost its newest batches.
     let limit = journal.connections.statement_max();
     journal.node_log.compare(limit).await?;
-    unconfirmed::confirm(journal).await?;
     trim(journal).await
 }
 
