@@ -56,7 +56,7 @@ pub enum ExportError {
 pub async fn export(
     store: &dyn ThreadStore,
     thread: ThreadId,
-    out: &mut (dyn Write + Send),
+    out: &mut dyn Write,
     extent: Extent,
 ) -> Result<ExportSummary, ExportError> {
     let end = ThreadEnd {

@@ -42,7 +42,7 @@ pub(super) fn run(folder: &Path, args: &ThreadExport) -> Result<ExitCode> {
 
 /// Exports one thread.
 type ExportThread<'a> =
-    dyn FnMut(ThreadId, &mut (dyn Write + Send), Extent) -> Result<ExportSummary, ExportError> + 'a;
+    dyn FnMut(ThreadId, &mut dyn Write, Extent) -> Result<ExportSummary, ExportError> + 'a;
 
 /// Writes the files of threads. `damaged` is whether the journal lost some already.
 pub(super) fn write_files(
@@ -182,7 +182,7 @@ impl Target {
 /// better than the export of a damaged journal.
 fn write(
     path: &Path,
-    fill: &mut dyn FnMut(&mut (dyn Write + Send)) -> Result<ExportSummary>,
+    fill: &mut dyn FnMut(&mut dyn Write) -> Result<ExportSummary>,
 ) -> Result<ExportSummary> {
     if fs::symlink_metadata(path).is_ok() {
         bail!(
@@ -207,7 +207,7 @@ fn write(
 
 fn fill_draft(
     draft: &Path,
-    fill: &mut dyn FnMut(&mut (dyn Write + Send)) -> Result<ExportSummary>,
+    fill: &mut dyn FnMut(&mut dyn Write) -> Result<ExportSummary>,
 ) -> Result<ExportSummary> {
     let mut options = fs::OpenOptions::new();
     options.create(true).truncate(true).write(true).mode(0o600);
