@@ -58,7 +58,7 @@ impl TurnActor<'_, '_> {
         }
     }
 
-    /// Whether work stops at once: nobody would store more of it.
+    /// Whether work stops at once: the node would store no more of it.
     fn is_cut_short(&self) -> bool {
         self.live.ended.is_some() || *self.orders.borrow() == Play::Release
     }

@@ -195,7 +195,7 @@ fn doubled_event() {
     script.log.push(event(101));
     script.assert_breaks(&[NumbersFall]);
     let mut script = two_owners();
-    // The same content under another number, which nobody wrote.
+    // The same content under another number, which no node wrote.
     script.log.push(event(102));
     script.assert_breaks(&[ForeignRecord]);
 }

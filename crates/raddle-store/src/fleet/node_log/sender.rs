@@ -120,7 +120,7 @@ impl BatchSender {
             GatherOutcome::Sealed
         };
         if !matches!(outcome, GatherOutcome::Stored) {
-            // Nobody may copy the deltas from memory.
+            // The deltas are not stored, so no flush may copy them from the cached state.
             for (thread, _) in &callers {
                 self.journal.threads.remove(*thread);
             }
