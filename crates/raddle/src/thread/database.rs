@@ -68,7 +68,8 @@ pub(super) fn run(home: &Home, command: &ThreadCommand) -> Result<ExitCode> {
         }
         ThreadCommand::Import(args) => import::read(args, |file, options| {
             let store = database.open()?;
-            Ok(runtime.block_on(raddle_store::import(&*store, file, options)))
+            let imported = runtime.block_on(raddle_store::import(&*store, file, options));
+            imported.map_err(import::failed)
         }),
         ThreadCommand::Verify(args) => {
             let store = &*database.open()?;

@@ -29,17 +29,15 @@ pub(super) fn run(folder: &Path, args: &ThreadImport) -> Result<ExitCode> {
             folder: folder.to_owned(),
         });
         let journal = journal.map_err(|error| unreadable(folder, error))?;
-        Ok(runtime.block_on(journal.import(file, options)))
+        let imported = runtime.block_on(journal.import(file, options));
+        imported.map_err(failed)
     })
 }
 
 /// Reads a file, and reports what the closure imported from it.
 pub(super) fn read(
     args: &ThreadImport,
-    import: impl FnOnce(
-        BundleReader<Box<dyn BufRead>>,
-        ImportOptions,
-    ) -> Result<Result<ImportSummary, ImportError>>,
+    import: impl FnOnce(BundleReader<Box<dyn BufRead>>, ImportOptions) -> Result<ImportSummary>,
 ) -> Result<ExitCode> {
     let imported = if args.file.as_os_str() == "-" {
         import_file(args, Box::new(std::io::stdin().lock()), import)?
@@ -83,10 +81,7 @@ pub(super) fn read(
 fn import_file(
     args: &ThreadImport,
     file: Box<dyn BufRead>,
-    import: impl FnOnce(
-        BundleReader<Box<dyn BufRead>>,
-        ImportOptions,
-    ) -> Result<Result<ImportSummary, ImportError>>,
+    import: impl FnOnce(BundleReader<Box<dyn BufRead>>, ImportOptions) -> Result<ImportSummary>,
 ) -> Result<ImportSummary> {
     // An invalid file is rejected before it would create a home.
     let file = BundleReader::open(file)?;
@@ -95,15 +90,19 @@ fn import_file(
         partial: args.partial,
         now: now(),
     };
-    import(file, options)?
-        .map_err(|error| match error {
-            ImportError::Exists(thread) => anyhow!(
-                "the thread {thread} already exists here; give --as-new to import it as a fork, or delete it \
-                 first with `raddle thread delete {thread}`"
-            ),
-            ImportError::Lost { .. } => anyhow!(
-                "{error}; give --partial to import what comes before that record"
-            ),
-            error => error.into(),
-        })
+    import(file, options)
+}
+
+/// Describes why a thread was not imported, with advice.
+pub(super) fn failed(error: ImportError) -> anyhow::Error {
+    match error {
+        ImportError::Exists(thread) => anyhow!(
+            "the thread {thread} already exists here; give --as-new to import it as a fork, or delete it \
+             first with `raddle thread delete {thread}`"
+        ),
+        ImportError::Lost { .. } => {
+            anyhow!("{error}; give --partial to import what comes before that record")
+        }
+        error => error.into(),
+    }
 }
